@@ -1,0 +1,35 @@
+// Builds ssh2's cipher addon for the Node that runs Andromeda. Without it ssh2 falls back to JavaScript ciphers
+// and says nothing, and every byte through the gateway costs three to nine times as much.
+//
+// npm runs this after an install with the Node of the `node` package first on the PATH. The headers are that
+// package's own: a `nodedir` setting of the machine may point at another version's.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const node = join(root, 'node_modules/node/bin/node');
+if (!existsSync(node)) {
+  console.error('build-native: node_modules/node is missing; run npm ci without --omit=dev');
+  process.exit(1);
+}
+const require = createRequire(import.meta.url);
+const addon = join(dirname(require.resolve('ssh2/package.json')), 'lib/protocol/crypto');
+const loads = () =>
+  spawnSync(node, ['-e', `require(${JSON.stringify(join(addon, 'build/Release/sshcrypto.node'))})`]).status === 0;
+
+if (!loads()) {
+  const headers = join(root, `node_modules/node/node_modules/node-${process.platform}-${process.arch}`);
+  const built = spawnSync(node, [require.resolve('node-gyp/bin/node-gyp.js'), 'rebuild'], {
+    cwd: addon,
+    encoding: 'utf8',
+    env: { ...process.env, npm_config_nodedir: headers },
+  });
+  if (!loads()) {
+    console.error(`${built.stdout}\n${built.stderr}`);
+    console.error("build-native: ssh2's cipher addon did not build; a C++ toolchain and python3 are needed");
+    process.exit(1);
+  }
+}
