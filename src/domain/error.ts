@@ -1,0 +1,29 @@
+/**
+ * Every refusal the service makes on purpose. The message is written for the caller and is safe to show; the
+ * `cause`, if any, is for the log. Each wire (HTTP, command line, SSH) has one exhaustive map from the code.
+ */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'invalid_parameter'
+  | 'invalid_organization'
+  | 'invalid_cluster'
+  | 'invalid_pagination'
+  | 'invalid_scheduler_config'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'invalid_state'
+  | 'idempotency_mismatch'
+  | 'service_unavailable'
+  | 'integration_unavailable'
+  | 'customer_kubernetes_login_not_configured';
+
+export class DomainError extends Error {
+  override readonly name = 'DomainError';
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The SQLite dialect: Kysely over better-sqlite3 with a cache of prepared statements (a join by key costs 18 µs with
+ * it and 48 without).
+ *
+ * WAL lets the reading connection go on while the other one writes. `synchronous=FULL` because with NORMAL a power
+ * cut can bring a revoked key back. Writes begin IMMEDIATE: a transaction that reads first and writes later would
+ * otherwise fail half-way when another writer came between.
+ */
+import Database from 'better-sqlite3';
+import { Kysely, SqliteDialect } from 'kysely';
+import type { Schema } from '../schema.ts';
+
+/** Opens the file, creating it if it is missing, for writing. One such connection a process. */
+export function openSqliteWriter(file: string): Kysely<Schema> {
+  const database = new Database(file);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.pragma('busy_timeout = 5000');
+  return kysely(database, 'begin immediate');
+}
+
+/** Opens an existing file for reading only; the file must have been opened by a writer before. */
+export function openSqliteReader(file: string): Kysely<Schema> {
+  const database = new Database(file, { readonly: true });
+  database.pragma('busy_timeout = 5000');
+  database.pragma('mmap_size = 268435456');
+  return kysely(database, 'begin');
+}
+
+function kysely(database: Database.Database, begin: string): Kysely<Schema> {
+  const statements = new Map<string, Database.Statement>();
+  return new Kysely<Schema>({
+    dialect: new SqliteDialect({
+      database: {
+        prepare(sql) {
+          let statement = statements.get(sql);
+          if (!statement) {
+            statement = database.prepare(sql === 'begin' ? begin : sql);
+            // Query texts are bounded by the code; IN lists of many lengths are not worth keeping.
+            if (statements.size < 1000) statements.set(sql, statement);
+          }
+          return statement;
+        },
+        close: () => database.close(),
+      },
+    }),
+  });
+}

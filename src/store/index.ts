@@ -1,0 +1,95 @@
+/**
+ * The database. Owns the schema, the migrations and every query; knows nothing of HTTP, SSH or OpenID.
+ *
+ * Flow: a room calls a function of one of the aggregate files (`ssh-keys.ts`, `clusters.ts`, …). What reads takes
+ * `store.read`; what writes is one `store.write` and so one transaction, whose body awaits nothing but the
+ * transaction and may be run again. What a write touches is announced after its commit to whoever listens
+ * (`store.changes`): a hint that something may be worth looking at, never the only way to learn of it.
+ */
+import { EventEmitter } from 'node:events';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Kysely, Transaction } from 'kysely';
+import { Migrator } from 'kysely/migration';
+import { DomainError } from '../domain/error.ts';
+import { openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
+import { migrations } from './migrations/index.ts';
+import type { Schema } from './schema.ts';
+
+/** Whose state a committed write changed. */
+export type Change = { userId: string } | { organizationId: string } | { clusterId: string };
+
+/** A write under way: the transaction, and what to announce once it is committed. */
+export interface Tx {
+  readonly db: Transaction<Schema>;
+  changed(change: Change): void;
+}
+
+/** What a query needs: the reading connection or a transaction. */
+export type Reader = Kysely<Schema>;
+
+export interface Store {
+  readonly read: Reader;
+  /** Runs `body` in one transaction; what it returned is on disk when this resolves. */
+  write<T>(body: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Calls `listener` after each commit that changed something; returns how to stop listening. */
+  onChange(listener: (changes: readonly Change[]) => void): () => void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database of a data directory, making both if they are missing, and brings it to this version.
+ * Throws `invalid_state` when the directory was written by a newer version.
+ */
+export async function openStore(dataDir: string): Promise<Store> {
+  // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+  const file = join(dataDir, 'andromeda.db');
+  // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+  chmodSync(file, 0o600);
+  const writer = openSqliteWriter(file);
+  try {
+    await migrate(writer, file);
+  } catch (error) {
+    await writer.destroy();
+    throw error;
+  }
+  const reader = openSqliteReader(file);
+  const events = new EventEmitter<{ change: [readonly Change[]] }>();
+  events.setMaxListeners(0);
+  return {
+    read: reader,
+    async write(body) {
+      let changes: Change[] = [];
+      const result = await writer.transaction().execute((db) => {
+        changes = [];
+        return body({ db, changed: (change) => changes.push(change) });
+      });
+      if (changes.length > 0) events.emit('change', changes);
+      return result;
+    },
+    onChange(listener) {
+      events.on('change', listener);
+      return () => events.off('change', listener);
+    },
+    async close() {
+      await reader.destroy();
+      await writer.destroy();
+    },
+  };
+}
+
+async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {
+  const migrator = new Migrator({ db: writer, provider: { getMigrations: async () => migrations } });
+  const { error } = await migrator.migrateToLatest();
+  if (!error) return;
+  if (error instanceof Error && /missing/.test(error.message)) {
+    throw new DomainError(
+      'invalid_state',
+      `${file} was written by a newer version of Andromeda. Start that version, or restore a backup made by this one.`,
+      { cause: error },
+    );
+  }
+  throw error;
+}

@@ -1,0 +1,209 @@
+import { type Kysely, sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+const tables = [
+  `create table users (
+    id text primary key,
+    kind text not null,
+    primary_email text not null unique,
+    display_name text not null,
+    preferred_username text,
+    login_shell text not null,
+    lifecycle_state text not null,
+    created_at text not null,
+    updated_at text not null
+  )`,
+  `create table identities (
+    issuer text not null,
+    subject text not null,
+    user_id text not null references users (id),
+    created_at text not null,
+    primary key (issuer, subject)
+  )`,
+  'create index identities_by_user on identities (user_id)',
+  `create table staff_permissions (
+    user_id text not null references users (id),
+    permission text not null,
+    primary key (user_id, permission)
+  )`,
+  `create table organizations (
+    id text primary key,
+    slug text not null unique,
+    display_name text not null,
+    lifecycle_state text not null,
+    created_by_user_id text not null references users (id),
+    created_at text not null,
+    updated_at text not null
+  )`,
+  `create table auto_join_domains (
+    domain text primary key,
+    org_id text not null references organizations (id)
+  )`,
+  `create table memberships (
+    org_id text not null references organizations (id),
+    user_id text not null references users (id),
+    role text not null,
+    lifecycle_state text not null,
+    created_at text not null,
+    updated_at text not null,
+    primary key (org_id, user_id)
+  )`,
+  'create index memberships_by_user on memberships (user_id)',
+  `create table member_permissions (
+    org_id text not null,
+    user_id text not null,
+    permission text not null,
+    primary key (org_id, user_id, permission),
+    foreign key (org_id, user_id) references memberships (org_id, user_id)
+  )`,
+  `create table organization_usernames (
+    id text primary key,
+    org_id text not null references organizations (id),
+    user_id text not null references users (id),
+    username text not null,
+    source text not null,
+    lifecycle_state text not null,
+    uid integer unique,
+    created_at text not null,
+    frozen_at text,
+    unique (org_id, user_id),
+    unique (org_id, username)
+  )`,
+  `create table ssh_keys (
+    id text primary key,
+    user_id text not null references users (id),
+    key_type text not null,
+    public_material text not null unique,
+    fingerprint text not null unique,
+    lifecycle_state text not null,
+    revoked_at text,
+    created_at text not null,
+    created_by_user_id text not null references users (id),
+    created_command_id text not null,
+    source_revision integer not null
+  )`,
+  'create index ssh_keys_by_user on ssh_keys (user_id, id)',
+  `create table ssh_key_sets (
+    user_id text primary key references users (id),
+    generation integer not null,
+    source_hash text not null,
+    created_at text not null
+  )`,
+  `create table commands (
+    id text primary key,
+    actor_user_id text not null references users (id),
+    idempotency_key text not null,
+    operation text not null,
+    request_hash text not null,
+    status integer not null,
+    result text not null,
+    created_at text not null,
+    unique (actor_user_id, idempotency_key)
+  )`,
+  `create table audit_entries (
+    seq integer primary key,
+    at text not null,
+    actor_user_id text not null references users (id),
+    command_id text,
+    operation text not null,
+    target text not null,
+    reason text not null,
+    source_address text not null,
+    result text not null
+  )`,
+  `create table clusters (
+    id text primary key,
+    organization_id text not null references organizations (id),
+    name text not null unique,
+    site_id text not null,
+    site_name text not null,
+    scheduler text,
+    driver text not null,
+    state text not null,
+    reason_code text,
+    expected_node_count integer,
+    assigned_node_count integer not null,
+    reservation_id text,
+    infrastructure_ready_at text,
+    teardown_completed_at text,
+    cleanup_state text,
+    end_command_id text,
+    version integer not null,
+    kubernetes_version text not null,
+    version_generation integer not null,
+    desired_generation integer not null,
+    scheduler_generation integer not null,
+    lifecycle_version integer not null,
+    kubelet_version text not null,
+    created_at text not null,
+    updated_at text not null
+  )`,
+  'create index clusters_by_organization on clusters (organization_id, created_at, id)',
+  `create table access_lists (
+    cluster_id text primary key references clusters (id),
+    generation integer not null,
+    source_hash text not null,
+    accepted_generation integer not null,
+    desired_generation integer not null,
+    rejection text,
+    updated_at text not null
+  )`,
+  `create table access_list_users (
+    cluster_id text not null references access_lists (cluster_id),
+    user_id text not null references users (id),
+    username text not null,
+    access_mode text not null,
+    desired_login_state text not null,
+    ssh_key_set_generation integer not null,
+    shell text not null,
+    primary key (cluster_id, user_id)
+  )`,
+  `create table observations (
+    cluster_id text primary key references clusters (id),
+    observed_at text not null,
+    manifest_generation integer not null,
+    desired_generation integer not null,
+    failure text,
+    report text not null
+  )`,
+  `create table observed_accounts (
+    cluster_id text not null references clusters (id),
+    user_id text not null references users (id),
+    ssh_key_set_generation integer not null,
+    key_fingerprints text not null,
+    shell text not null,
+    login_state text not null,
+    primary key (cluster_id, user_id)
+  )`,
+  `create table counters (
+    name text primary key,
+    value integer not null
+  )`,
+  `create table passwords (
+    user_id text primary key references users (id),
+    hash text not null,
+    updated_at text not null
+  )`,
+  `create table issuer_records (
+    model text not null,
+    id text not null,
+    payload text not null,
+    grant_id text,
+    user_code text,
+    uid text,
+    expires_at integer,
+    consumed_at integer,
+    primary key (model, id)
+  )`,
+  'create index issuer_records_by_grant on issuer_records (grant_id)',
+  'create index issuer_records_by_user_code on issuer_records (user_code)',
+  'create index issuer_records_by_uid on issuer_records (uid)',
+  'create index issuer_records_by_expiry on issuer_records (expires_at)',
+  "insert into counters (name, value) values ('uid', 20000)",
+];
+
+export const firstSchema: Migration = {
+  async up(db: Kysely<unknown>) {
+    for (const statement of tables) await sql.raw(statement).execute(db);
+  },
+};

@@ -1,0 +1,239 @@
+/**
+ * The tables as Kysely sees them. Columns are text and integer only, so that the same schema holds on SQLite and
+ * PostgreSQL; times are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
+ */
+
+/** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
+export interface UserTable {
+  id: string;
+  kind: 'person' | 'system';
+  primary_email: string;
+  display_name: string;
+  preferred_username: string | null;
+  login_shell: string;
+  lifecycle_state: string;
+  created_at: string;
+  updated_at: string;
+}
+
+/** Which token (issuer and subject) is which person; bound at the first call. */
+export interface IdentityTable {
+  issuer: string;
+  subject: string;
+  user_id: string;
+  created_at: string;
+}
+
+export interface StaffPermissionTable {
+  user_id: string;
+  permission: string;
+}
+
+export interface OrganizationTable {
+  id: string;
+  slug: string;
+  display_name: string;
+  lifecycle_state: string;
+  created_by_user_id: string;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface AutoJoinDomainTable {
+  domain: string;
+  org_id: string;
+}
+
+export interface MembershipTable {
+  org_id: string;
+  user_id: string;
+  role: 'owner' | 'admin' | 'member';
+  lifecycle_state: 'active' | 'removed';
+  created_at: string;
+  updated_at: string;
+}
+
+export interface MemberPermissionTable {
+  org_id: string;
+  user_id: string;
+  permission: string;
+}
+
+/**
+ * One row a person and organization, never deleted: a frozen name is never given to anyone else, and the uid (also
+ * the gid), allocated on the first accepted list, stays theirs for good.
+ */
+export interface OrganizationUsernameTable {
+  id: string;
+  org_id: string;
+  user_id: string;
+  username: string;
+  source: string;
+  lifecycle_state: 'reserved' | 'frozen';
+  uid: number | null;
+  created_at: string;
+  frozen_at: string | null;
+}
+
+export interface SshKeyTable {
+  id: string;
+  user_id: string;
+  key_type: string;
+  public_material: string;
+  fingerprint: string;
+  lifecycle_state: 'active' | 'revoked';
+  revoked_at: string | null;
+  created_at: string;
+  created_by_user_id: string;
+  created_command_id: string;
+  source_revision: number;
+}
+
+export interface SshKeySetTable {
+  user_id: string;
+  generation: number;
+  source_hash: string;
+  created_at: string;
+}
+
+/** One Business write: what a replay is compared with and answered from. */
+export interface CommandTable {
+  id: string;
+  actor_user_id: string;
+  idempotency_key: string;
+  operation: string;
+  request_hash: string;
+  status: number;
+  result: string;
+  created_at: string;
+}
+
+/** The audit trail: append-only, written in the transaction of what it tells of. */
+export interface AuditEntryTable {
+  seq: number;
+  at: string;
+  actor_user_id: string;
+  command_id: string | null;
+  operation: string;
+  target: string;
+  reason: string;
+  source_address: string;
+  result: string;
+}
+
+export interface ClusterTable {
+  id: string;
+  organization_id: string;
+  name: string;
+  site_id: string;
+  site_name: string;
+  scheduler: 'sunk' | 'kubernetes' | null;
+  /** How it is driven: the lab file's `simulated`, `slurm` or `kubernetes` section, as JSON. */
+  driver: string;
+  state: 'provisioning' | 'active' | 'releasing' | 'released';
+  reason_code: string | null;
+  expected_node_count: number | null;
+  assigned_node_count: number;
+  reservation_id: string | null;
+  infrastructure_ready_at: string | null;
+  teardown_completed_at: string | null;
+  cleanup_state: string | null;
+  end_command_id: string | null;
+  version: number;
+  kubernetes_version: string;
+  version_generation: number;
+  desired_generation: number;
+  scheduler_generation: number;
+  lifecycle_version: number;
+  kubelet_version: string;
+  created_at: string;
+  updated_at: string;
+}
+
+/** The newest access list of a cluster, and how far its delivery has come. */
+export interface AccessListTable {
+  cluster_id: string;
+  generation: number;
+  source_hash: string;
+  accepted_generation: number;
+  desired_generation: number;
+  rejection: string | null;
+  updated_at: string;
+}
+
+export interface AccessListUserTable {
+  cluster_id: string;
+  user_id: string;
+  username: string;
+  access_mode: 'use' | 'admin';
+  desired_login_state: 'ready' | 'waiting_for_key';
+  ssh_key_set_generation: number;
+  shell: string;
+}
+
+/** What a cluster last reported. `report` is the whole of it as JSON, the columns are what is asked for by key. */
+export interface ObservationTable {
+  cluster_id: string;
+  observed_at: string;
+  manifest_generation: number;
+  desired_generation: number;
+  failure: string | null;
+  report: string;
+}
+
+/** Per person, what the cluster confirmed when it last applied a list. */
+export interface ObservedAccountTable {
+  cluster_id: string;
+  user_id: string;
+  ssh_key_set_generation: number;
+  key_fingerprints: string;
+  shell: string;
+  login_state: 'ready' | 'waiting_for_key';
+}
+
+export interface CounterTable {
+  name: string;
+  value: number;
+}
+
+/** The embedded issuer's password of a person: a scrypt hash with its parameters. */
+export interface PasswordTable {
+  user_id: string;
+  hash: string;
+  updated_at: string;
+}
+
+/** What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID. */
+export interface IssuerRecordTable {
+  model: string;
+  id: string;
+  payload: string;
+  grant_id: string | null;
+  user_code: string | null;
+  uid: string | null;
+  expires_at: number | null;
+  consumed_at: number | null;
+}
+
+export interface Schema {
+  users: UserTable;
+  identities: IdentityTable;
+  staff_permissions: StaffPermissionTable;
+  organizations: OrganizationTable;
+  auto_join_domains: AutoJoinDomainTable;
+  memberships: MembershipTable;
+  member_permissions: MemberPermissionTable;
+  organization_usernames: OrganizationUsernameTable;
+  ssh_keys: SshKeyTable;
+  ssh_key_sets: SshKeySetTable;
+  commands: CommandTable;
+  audit_entries: AuditEntryTable;
+  clusters: ClusterTable;
+  access_lists: AccessListTable;
+  access_list_users: AccessListUserTable;
+  observations: ObservationTable;
+  observed_accounts: ObservedAccountTable;
+  counters: CounterTable;
+  passwords: PasswordTable;
+  issuer_records: IssuerRecordTable;
+}
