@@ -96,6 +96,21 @@ export interface SshKeySetTable {
   created_at: string;
 }
 
+/** Kubernetes access to one cluster or one of its namespaces, with or without membership. */
+export interface ResourceGrantTable {
+  id: string;
+  resource_kind: 'kubernetes_cluster';
+  resource_id: string;
+  user_id: string;
+  relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+  scope: string | null;
+  role_id: string | null;
+  expires_at: string | null;
+  granted_by: string;
+  granted_at: string;
+  revoked_at: string | null;
+}
+
 /** One Business write: what a replay is compared with and answered from. */
 export interface CommandTable {
   id: string;
@@ -226,6 +241,7 @@ export interface Schema {
   organization_usernames: OrganizationUsernameTable;
   ssh_keys: SshKeyTable;
   ssh_key_sets: SshKeySetTable;
+  resource_grants: ResourceGrantTable;
   commands: CommandTable;
   audit_entries: AuditEntryTable;
   clusters: ClusterTable;

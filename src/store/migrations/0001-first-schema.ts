@@ -139,6 +139,21 @@ const tables = [
     updated_at text not null
   )`,
   'create index clusters_by_organization on clusters (organization_id, created_at, id)',
+  `create table resource_grants (
+    id text primary key,
+    resource_kind text not null,
+    resource_id text not null references clusters (id),
+    user_id text not null references users (id),
+    relation text not null,
+    scope text,
+    role_id text,
+    expires_at text,
+    granted_by text not null references users (id),
+    granted_at text not null,
+    revoked_at text
+  )`,
+  'create index resource_grants_by_user on resource_grants (user_id, resource_id)',
+  'create index resource_grants_by_resource on resource_grants (resource_id)',
   `create table access_lists (
     cluster_id text primary key references clusters (id),
     generation integer not null,

@@ -1,0 +1,93 @@
+/**
+ * The access list: whom one Slurm cluster must know (contract, "Cluster access list"). Computed from the present
+ * truth, compared with the list that stands, and never patched.
+ */
+import { createHash } from 'node:crypto';
+import { effectivePermissions, type Role } from './permission.ts';
+
+/** How long a cluster's report counts as recent, in milliseconds (contract, "Observation freshness"). */
+export const observationFreshnessMs = 120_000;
+
+/** A member of the owning organization, as far as access lists care. */
+export interface Member {
+  userId: string;
+  username: string;
+  role: Role;
+  permissions: readonly string[];
+  shell: string;
+  activeKeys: number;
+  keySetGeneration: number;
+}
+
+export interface AccessListUser {
+  userId: string;
+  username: string;
+  accessMode: 'use' | 'admin';
+  desiredLoginState: 'ready' | 'waiting_for_key';
+  keySetGeneration: number;
+  shell: string;
+}
+
+/** Every member who holds `clusters.ssh` by any path, with or without a key, by user ID. */
+export function accessListUsers(members: readonly Member[]): AccessListUser[] {
+  const users: AccessListUser[] = [];
+  for (const member of members) {
+    const held = effectivePermissions(member.role, member.permissions);
+    if (!held.has('clusters.ssh')) continue;
+    users.push({
+      userId: member.userId,
+      username: member.username,
+      accessMode: held.has('clusters.ssh.admin') ? 'admin' : 'use',
+      desiredLoginState: member.activeKeys > 0 ? 'ready' : 'waiting_for_key',
+      keySetGeneration: member.keySetGeneration,
+      shell: member.shell,
+    });
+  }
+  return users.sort((a, b) => (a.userId < b.userId ? -1 : 1));
+}
+
+/** A digest of a list's content; two lists are the same list exactly when their digests are equal. */
+export function accessListHash(users: readonly AccessListUser[]): string {
+  const hash = createHash('sha256');
+  for (const user of users) {
+    hash.update(
+      `${user.userId}\0${user.username}\0${user.accessMode}\0${user.desiredLoginState}\0${user.keySetGeneration}\0${user.shell}\n`,
+    );
+  }
+  return `sha256:${hash.digest('hex')}`;
+}
+
+export type AccessListState = 'pending' | 'accepted' | 'converged' | 'stale' | 'rejected' | 'failed';
+
+/** How far the delivery of a list has come. Times in milliseconds since 1970. */
+export interface Delivery {
+  generation: number;
+  acceptedGeneration: number;
+  rejection: string | null;
+  observation: { observedAt: number; manifestGeneration: number; failure: string | null } | undefined;
+  now: number;
+}
+
+/** The list's state: refused, waiting for Platform, or what the cluster made of it. */
+export function accessListState(delivery: Delivery): AccessListState {
+  const { generation, acceptedGeneration, rejection, observation } = delivery;
+  if (rejection !== null) return 'rejected';
+  if (acceptedGeneration < generation) return 'pending';
+  if (!observation) return 'accepted';
+  if (!isRecent(observation.observedAt, delivery.now)) return 'stale';
+  if (observation.failure !== null) return 'failed';
+  return observation.manifestGeneration >= generation ? 'converged' : 'accepted';
+}
+
+/** What the cluster itself last reported of the list; null when it never reported. */
+export function observationState(delivery: Delivery): 'pending' | 'converged' | 'failed' | null {
+  const { observation } = delivery;
+  if (!observation) return null;
+  if (observation.failure !== null) return 'failed';
+  return observation.manifestGeneration >= delivery.generation ? 'converged' : 'pending';
+}
+
+/** Whether a report made at `observedAt` still counts. */
+export function isRecent(observedAt: number, now: number): boolean {
+  return now - observedAt <= observationFreshnessMs;
+}

@@ -1,0 +1,66 @@
+/** Roles, permission keys and what they include (contract, "Roles and permissions"). */
+
+export type Role = 'owner' | 'admin' | 'member';
+
+interface Permission {
+  key: string;
+  description: string;
+  implies: readonly string[];
+}
+
+/** Every key that can be granted to a member, with the keys it includes directly. */
+export const permissionCatalog = [
+  { key: 'clusters.read', description: 'See clusters, their machines and storage', implies: [] },
+  { key: 'clusters.ssh', description: 'Log in to Slurm clusters over SSH', implies: [] },
+  {
+    key: 'clusters.ssh.admin',
+    description: 'Log in to Slurm clusters as a cluster administrator',
+    implies: ['clusters.ssh'],
+  },
+  { key: 'clusters.kubernetes', description: 'Use Kubernetes with the edit role', implies: [] },
+  {
+    key: 'clusters.kubernetes.admin',
+    description: 'Use Kubernetes as cluster-admin',
+    implies: ['clusters.kubernetes'],
+  },
+  {
+    key: 'clusters.configure',
+    description: 'Change the Slurm configuration of clusters',
+    implies: ['clusters.ssh.admin'],
+  },
+  { key: 'members.manage', description: 'Grant and remove the permissions of other members', implies: [] },
+  { key: 'reservations.read', description: 'See reservations', implies: [] },
+] as const satisfies readonly Permission[];
+
+export type PermissionKey = (typeof permissionCatalog)[number]['key'];
+
+const byKey = new Map<string, Permission>(
+  permissionCatalog.map((permission) => [permission.key, permission]),
+);
+const everyKey: ReadonlySet<string> = new Set(byKey.keys());
+
+/** Whether `key` is one that can be granted to a member. */
+export function isPermissionKey(key: string): key is PermissionKey {
+  return byKey.has(key);
+}
+
+/** The keys that include `key`, itself among them: holding any of them is holding it. */
+export function keysIncluding(key: PermissionKey): PermissionKey[] {
+  return permissionCatalog.map((permission) => permission.key).filter((held) => closure([held]).has(key));
+}
+
+/** Every key a member holds, by role or by grant, inclusions followed. An owner and an admin hold all. */
+export function effectivePermissions(role: Role, granted: readonly string[]): ReadonlySet<string> {
+  return role === 'member' ? closure(granted) : everyKey;
+}
+
+function closure(keys: readonly string[]): Set<string> {
+  const held = new Set<string>();
+  const pending = [...keys];
+  for (let key = pending.pop(); key !== undefined; key = pending.pop()) {
+    if (held.has(key)) continue;
+    held.add(key);
+    pending.push(...(byKey.get(key)?.implies ?? []));
+  }
+  return held;
+}
