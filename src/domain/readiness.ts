@@ -22,7 +22,6 @@ export interface AccessFacts {
   /** Whether the list that Platform accepted has the caller in it. */
   inManifest: boolean;
   listGeneration: number;
-  manifestGeneration: number;
   observedManifestGeneration: number;
   gatewayUp: boolean;
   observedAt: number | undefined;

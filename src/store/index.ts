@@ -16,8 +16,12 @@ import { openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
 
-/** Whose state a committed write changed. */
-export type Change = { userId: string } | { organizationId: string } | { clusterId: string };
+/** Whose state a committed write changed; `observedClusterId` when a cluster reported something new. */
+export type Change =
+  | { userId: string }
+  | { organizationId: string }
+  | { clusterId: string }
+  | { observedClusterId: string };
 
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {

@@ -118,7 +118,6 @@ export interface CommandTable {
   idempotency_key: string;
   operation: string;
   request_hash: string;
-  status: number;
   result: string;
   created_at: string;
 }

@@ -95,7 +95,6 @@ const tables = [
     idempotency_key text not null,
     operation text not null,
     request_hash text not null,
-    status integer not null,
     result text not null,
     created_at text not null,
     unique (actor_user_id, idempotency_key)
@@ -215,6 +214,9 @@ const tables = [
   'create index issuer_records_by_uid on issuer_records (uid)',
   'create index issuer_records_by_expiry on issuer_records (expires_at)',
   "insert into counters (name, value) values ('uid', 20000)",
+  `insert into users (id, kind, primary_email, display_name, login_shell, lifecycle_state, created_at, updated_at)
+   values ('user_00000000000000000000000000', 'system', 'installation@andromeda.invalid', 'The installation itself',
+   '/usr/sbin/nologin', 'active', '1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z')`,
 ];
 
 export const firstSchema: Migration = {

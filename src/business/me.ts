@@ -1,0 +1,47 @@
+/** The signed-in person. */
+import { DomainError } from '../domain/error.ts';
+import { listMembershipsOf, type Membership } from '../store/members.ts';
+import { findUser, listStaffKeys } from '../store/users.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+
+/** The caller, their memberships, and the organization to assume when there is only one to choose. */
+export async function getMe(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'getMe'>,
+): Promise<BusinessReply<'getMe'>> {
+  const [user, memberships, staffKeys] = await Promise.all([
+    findUser(store.read, caller.userId),
+    listMembershipsOf(store.read, caller.userId),
+    listStaffKeys(store.read, caller.userId),
+  ]);
+  if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
+  const [only, another] = memberships;
+  return {
+    user: {
+      id: user.id,
+      primary_email: user.primary_email,
+      display_name: user.display_name,
+      ...(user.preferred_username === null ? {} : { preferred_username: user.preferred_username }),
+      login_shell: user.login_shell,
+      lifecycle_state: 'active',
+      created_at: user.created_at,
+      updated_at: user.updated_at,
+    },
+    memberships: memberships.map(membershipBody),
+    ...(only && !another ? { default_org_id: only.org_id } : {}),
+    staff_keys: staffKeys,
+  };
+}
+
+function membershipBody({ username, ...membership }: Membership) {
+  const { frozen_at, ...name } = username;
+  return {
+    ...membership,
+    organization_username: {
+      ...name,
+      org_id: membership.org_id,
+      user_id: membership.user_id,
+      ...(frozen_at === null ? {} : { frozen_at }),
+    },
+  };
+}

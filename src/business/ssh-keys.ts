@@ -1,0 +1,68 @@
+/** The caller's own SSH keys. */
+import { DomainError } from '../domain/error.ts';
+import { isId } from '../domain/id.ts';
+import type { CommandReply } from '../domain/operation.ts';
+import { parseSshPublicKey } from '../domain/ssh-key.ts';
+import { runCommand } from '../store/commands.ts';
+import * as keys from '../store/ssh-keys.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+
+/** The caller's keys, revoked ones included, and the generation of the set. */
+export async function listSshKeys(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'listSshKeys'>,
+): Promise<BusinessReply<'listSshKeys'>> {
+  const [list, set] = await Promise.all([
+    keys.listSshKeys(store.read, caller.userId),
+    keys.findSshKeySet(store.read, caller.userId),
+  ]);
+  return { keys: list.map(keyBody), generation: set?.generation ?? 0 };
+}
+
+/** Registers a key for the caller. `invalid_state` when anyone registered it before. */
+export async function registerSshKey(
+  { store }: BusinessDeps,
+  { caller, body, command, now }: BusinessRequest<'registerSshKey'>,
+): Promise<CommandReply<BusinessReply<'registerSshKey'>>> {
+  const key = parseSshPublicKey(body.public_key);
+  const userId = caller.userId;
+  return runCommand(
+    store,
+    { operation: 'registerSshKey', headers: command, caller, request: [key.material], now },
+    {
+      async apply(tx, commandId) {
+        const made = await keys.createSshKey(tx, { userId, key, commandId, now });
+        return { target: made.key.id, result: keyReply(made, commandId) };
+      },
+    },
+  );
+}
+
+/** Revokes one of the caller's keys. Revoking a revoked one answers with it and changes nothing. */
+export async function revokeSshKey(
+  { store }: BusinessDeps,
+  { caller, path, command, now }: BusinessRequest<'revokeSshKey'>,
+): Promise<CommandReply<BusinessReply<'revokeSshKey'>>> {
+  const keyId = path.keyID;
+  if (!isId('ssh_key', keyId)) {
+    throw new DomainError('invalid_request', 'An SSH key ID is ssh_key_ and a ULID.');
+  }
+  return runCommand(
+    store,
+    { operation: 'revokeSshKey', headers: command, caller, request: [keyId], now },
+    {
+      async apply(tx, commandId) {
+        const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId, now });
+        return { target: keyId, result: keyReply(revoked, commandId) };
+      },
+    },
+  );
+}
+
+function keyReply({ key, set }: { key: keys.SshKey; set: keys.SshKeySet }, commandId: string) {
+  return { ssh_key: keyBody(key), ssh_key_set: set, command_id: commandId };
+}
+
+function keyBody({ revoked_at, key_type: _, ...key }: keys.SshKey) {
+  return { ...key, key_type: 'ssh-ed25519' as const, ...(revoked_at === null ? {} : { revoked_at }) };
+}

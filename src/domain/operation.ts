@@ -1,0 +1,51 @@
+/**
+ * The shape of an operation: a plain function named after its `operationId` in the YAML, given what it works with and
+ * one typed request. It knows nothing of HTTP; the types of both come from the document.
+ */
+
+/** The person who asks, as authenticated, and from where. */
+export interface Caller {
+  userId: string;
+  sourceAddress: string;
+}
+
+/** The headers of a Business write, checked (contract, "Limits"). */
+export interface CommandHeaders {
+  idempotencyKey: string;
+  auditReason: string;
+}
+
+/** The part of a generated operation type that requests are made from. */
+export interface OperationType {
+  // biome-ignore lint/complexity/noBannedTypes: `{}` is what an operation without parameters has
+  parameters: { path?: {}; query?: {} };
+  requestBody?: unknown;
+  // biome-ignore lint/complexity/noBannedTypes: responses are keyed by status
+  responses: {};
+}
+
+/** What an operation is given: path, query and body have passed the document's schema. */
+export interface Request<T extends OperationType = OperationType> {
+  caller: Caller;
+  path: NonNullable<T['parameters']['path']>;
+  query: NonNullable<T['parameters']['query']>;
+  body: JsonOf<T['requestBody']>;
+  command: CommandHeaders;
+  /** Milliseconds since 1970, one reading a request. */
+  now: number;
+}
+
+/** The body of a successful reply. */
+export type ReplyOf<T extends OperationType> = T['responses'] extends { 201: infer R }
+  ? JsonOf<R>
+  : T['responses'] extends { 200: infer R }
+    ? JsonOf<R>
+    : never;
+
+/** What a write answers with; `replayed` when the same command had run before. */
+export interface CommandReply<T> {
+  replayed: boolean;
+  result: T;
+}
+
+type JsonOf<T> = T extends { content: { 'application/json': infer Body } } ? Body : undefined;

@@ -1,0 +1,120 @@
+/**
+ * HTTP, and the only room that knows Express. One API is: authenticate → read and check the request against the YAML
+ * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
+ * routes to keep in step. What an operation means is not decided here.
+ */
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import * as OpenApiValidator from 'express-openapi-validator';
+import { DomainError } from '../domain/error.ts';
+import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
+import type { Logger } from '../log.ts';
+import { commandHeaders } from './command.ts';
+import { docsPage, docsPolicy } from './docs.ts';
+import { type Document, type DocumentOperation, operationsOf } from './document.ts';
+import { errorReply, inErrorField } from './errors.ts';
+
+export interface ApiOptions<Deps> {
+  document: Document;
+  /** The other API's /docs, for the link at the top of ours. */
+  sibling: { title: string; url: string };
+  // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
+  operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
+  deps: Deps;
+  /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
+  authenticate(authorization: string | undefined): Promise<string>;
+  /** Rejects with the reason while the process cannot serve. */
+  checkReady(): Promise<void>;
+  /** Also check replies against the document, and fail on a difference (for tests). */
+  checkReplies: boolean;
+  log: Logger;
+  now(): number;
+}
+
+const maxBody = '1mb';
+
+/** The whole of one API as an Express application. */
+export function createApi<Deps>(options: ApiOptions<Deps>): Express {
+  const { document, log } = options;
+  const operations = operationsOf(document);
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.set('query parser', 'simple');
+  app.set('case sensitive routing', true);
+
+  const page = docsPage(document, options.sibling);
+  const documentText = JSON.stringify(document, null, 2);
+  app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
+  app.get('/docs', (_request, response) => response.set(docsPolicy).type('text/html').send(page));
+  app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
+  app.get('/readyz', async (_request, response) => {
+    await options.checkReady();
+    response.json({ status: 'ready' });
+  });
+
+  const open = new Set(operations.filter((operation) => operation.isPublic).map(({ route }) => route));
+  app.use(async (request, response, next) => {
+    response.setHeader('Cache-Control', 'no-store');
+    if (!open.has(request.path)) {
+      response.locals.userId = await options.authenticate(request.headers.authorization);
+    }
+    next();
+  });
+  app.use(express.json({ limit: maxBody }));
+  app.use(
+    OpenApiValidator.middleware({
+      apiSpec: document as never,
+      validateApiSpec: options.checkReplies,
+      validateResponses: options.checkReplies,
+      validateSecurity: false,
+      fileUploader: false,
+      ignoreUndocumented: true,
+    }),
+  );
+  for (const operation of operations) {
+    app[operation.method](operation.route, (request, response) =>
+      answer(options, operation, request, response),
+    );
+  }
+  app.use(() => {
+    throw new DomainError('not_found', 'There is no such address here.');
+  });
+  const keyRoutes = operations.filter((operation) => operation.errorField).map(({ route }) => route);
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    const { status, headers, body, unexpected } = errorReply(error);
+    if (unexpected) log.error('http.failed', { method: request.method, path: request.path, error });
+    if (response.headersSent) return response.destroy();
+    response.status(status).set(headers);
+    const inOperation = response.locals.inOperation === true;
+    response.json(inOperation && keyRoutes.includes(request.route?.path) ? inErrorField(body) : body);
+  });
+  return app;
+}
+
+async function answer<Deps>(
+  options: ApiOptions<Deps>,
+  operation: DocumentOperation,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const run = options.operations[operation.answeredBy];
+  if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
+  response.locals.inOperation = true;
+  const input: Omit<OperationRequest, 'command'> = {
+    caller: {
+      userId: response.locals.userId,
+      sourceAddress: request.socket.remoteAddress ?? '',
+    },
+    path: request.params,
+    query: request.query,
+    body: request.body,
+    now: options.now(),
+  };
+  if (!operation.isCommand) {
+    response.json(await run(options.deps, input));
+    return;
+  }
+  const command = commandHeaders((name) => request.get(name));
+  const { replayed, result } = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
+  response.status(operation.creates && !replayed ? 201 : 200).json(result);
+}

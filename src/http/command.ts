@@ -1,0 +1,23 @@
+/** The headers of a Business write (contract, "Limits"). */
+import { DomainError } from '../domain/error.ts';
+import type { CommandHeaders } from '../domain/operation.ts';
+
+/** Both headers, checked. Throws `invalid_request` with a sentence that names the one at fault. */
+export function commandHeaders(header: (name: string) => string | undefined): CommandHeaders {
+  return {
+    idempotencyKey: required(header, 'Idempotency-Key', 200),
+    auditReason: required(header, 'Audit-Reason', 500),
+  };
+}
+
+function required(header: (name: string) => string | undefined, name: string, most: number): string {
+  // Node reads header bytes as Latin-1; clients that send anything beyond ASCII send UTF-8.
+  const value = Buffer.from(header(name) ?? '', 'latin1')
+    .toString('utf8')
+    .trim();
+  if (value === '') throw new DomainError('invalid_request', `The header ${name} is missing.`);
+  if ([...value].length > most) {
+    throw new DomainError('invalid_request', `The header ${name} is longer than ${most} characters.`);
+  }
+  return value;
+}

@@ -1,0 +1,55 @@
+/** The OpenAPI documents: the truth of both APIs, read once at start. */
+import { readFileSync } from 'node:fs';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { parse } from 'yaml';
+
+export type Document = OpenAPIV3_1.Document;
+
+/** One operation of a document, with what we mark operations with. */
+export interface DocumentOperation {
+  operationId: string;
+  method: 'get' | 'put' | 'post' | 'delete';
+  /** As Express writes it: `/organizations/:orgID`. */
+  route: string;
+  isPublic: boolean;
+  /** Answers the first time with 201, on a replay with 200. */
+  creates: boolean;
+  /** A Business write: takes Idempotency-Key and Audit-Reason. */
+  isCommand: boolean;
+  /** Its errors say `error` where others say `message`. */
+  errorField: boolean;
+  /** The operation that really answers, where this is another way to call it. */
+  answeredBy: string;
+}
+
+export function loadDocument(api: 'business' | 'platform'): Document {
+  return parse(readFileSync(new URL(`../../openapi/${api}.yaml`, import.meta.url), 'utf8')) as Document;
+}
+
+/** Every operation of a document, in its order. */
+export function operationsOf(document: Document): DocumentOperation[] {
+  return Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
+    (['get', 'put', 'post', 'delete'] as const).flatMap((method) => {
+      const operation = item?.[method] as (OpenAPIV3_1.OperationObject & Extensions) | undefined;
+      if (!operation?.operationId) return [];
+      const parameters = JSON.stringify(operation.parameters ?? []);
+      return [
+        {
+          operationId: operation.operationId,
+          method,
+          route: path.replace(/\{(\w+)\}/g, ':$1'),
+          isPublic: operation.security?.length === 0,
+          creates: operation.responses?.['201'] !== undefined,
+          isCommand: parameters.includes('IdempotencyKey'),
+          errorField: operation['x-error-field'] === 'error',
+          answeredBy: operation['x-alias-of'] ?? operation.operationId,
+        },
+      ];
+    }),
+  );
+}
+
+interface Extensions {
+  'x-error-field'?: string;
+  'x-alias-of'?: string;
+}

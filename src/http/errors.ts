@@ -1,0 +1,91 @@
+/** Errors on the HTTP wire (contract, "Errors"). */
+import { DomainError, type ErrorCode } from '../domain/error.ts';
+
+const statuses: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  invalid_parameter: 422,
+  invalid_organization: 400,
+  invalid_cluster: 400,
+  invalid_pagination: 400,
+  invalid_scheduler_config: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  invalid_state: 409,
+  idempotency_mismatch: 409,
+  service_unavailable: 503,
+  integration_unavailable: 503,
+  customer_kubernetes_login_not_configured: 503,
+};
+
+const retryable: ReadonlySet<ErrorCode> = new Set(['service_unavailable', 'integration_unavailable']);
+
+export interface ErrorReply {
+  status: number;
+  headers: Record<string, string>;
+  body: { code: string; message: string; retryable: boolean };
+  /** Set when this is nobody's doing but ours, and the log should have the error itself. */
+  unexpected: boolean;
+}
+
+/** The reply for anything an operation or a middleware threw. What is not ours to tell stays hidden. */
+export function errorReply(error: unknown): ErrorReply {
+  if (error instanceof DomainError) return domainReply(error);
+  if (isHttpError(error)) return requestReply(error);
+  const message = 'Something went wrong inside the service. Its log has the details.';
+  return reply(500, { code: 'internal', message, retryable: false }, true);
+}
+
+/** Errors of the key routes say `error` where others say `message`. */
+export function inErrorField({ message, ...body }: ErrorReply['body']) {
+  return { ...body, error: message };
+}
+
+function domainReply(error: DomainError): ErrorReply {
+  // A parameter that fails its schema and a malformed request share a code and differ in status.
+  const code = error.code === 'invalid_parameter' ? 'invalid_request' : error.code;
+  const body = { code, message: error.message, retryable: retryable.has(error.code) };
+  const headers: Record<string, string> =
+    error.code === 'unauthorized' ? { 'WWW-Authenticate': 'Bearer' } : {};
+  return { ...reply(statuses[error.code], body), headers };
+}
+
+/** What body-parser and the validator throw: a status, and for the latter where the fault lies. */
+interface HttpError extends Error {
+  status: number;
+  type?: string;
+  errors?: { path: string; message: string }[];
+}
+
+function isHttpError(error: unknown): error is HttpError {
+  return (
+    error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status < 500
+  );
+}
+
+function requestReply(error: HttpError): ErrorReply {
+  const invalid = (status: number, message: string) =>
+    reply(status, { code: 'invalid_request', message, retryable: false });
+  if (error.type === 'entity.parse.failed') return invalid(400, 'The request body is not readable as JSON.');
+  if (error.type === 'entity.too.large') return invalid(413, 'The request body is larger than 1 MiB.');
+  if (error.status === 404)
+    return domainReply(new DomainError('not_found', 'There is no such address here.'));
+  if (error.status === 405) return invalid(405, 'This address does not take that method.');
+  if (error.status === 415) return invalid(400, 'Send the request body as application/json.');
+  const faults = (error.errors ?? []).map((fault) => `${location(fault.path)} ${fault.message}`);
+  const message = faults.length > 0 ? `${[...new Set(faults)].join('; ')}.` : 'The request is malformed.';
+  const isHeader = error.errors?.some((fault) => fault.path.startsWith('/headers'));
+  return invalid(error.errors && !isHeader ? 422 : 400, message);
+}
+
+function location(path: string): string {
+  const [, place, ...rest] = path.split('/');
+  const name = rest.join('.');
+  if (place === 'query') return `The query parameter ${name}`;
+  if (place === 'headers') return `The header ${name}`;
+  return name ? `The field ${name} of the ${place}` : `The ${place}`;
+}
+
+function reply(status: number, body: ErrorReply['body'], unexpected = false): ErrorReply {
+  return { status, headers: {}, body, unexpected };
+}

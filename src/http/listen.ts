@@ -1,0 +1,56 @@
+/** Listening: addresses, TLS, and stopping without cutting requests short. */
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { DomainError } from '../domain/error.ts';
+
+export interface ListenOptions {
+  /** For messages: which part of the service this is. */
+  name: string;
+  host: string;
+  port: number;
+  tls?: { cert: Buffer; key: Buffer } | undefined;
+}
+
+export interface Listener {
+  readonly port: number;
+  /** Takes no new requests, lets running ones finish for `graceMs`, then cuts what is left. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Starts listening. Throws `service_unavailable` with a sentence when the address cannot be had. */
+export async function listen(handler: RequestListener, options: ListenOptions): Promise<Listener> {
+  const limits = { requestTimeout: 30_000, headersTimeout: 15_000, keepAliveTimeout: 75_000 };
+  const server: Server = options.tls
+    ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', ...limits }, handler)
+    : createServer(limits, handler);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options)));
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    stop: (graceMs) =>
+      new Promise((resolve) => {
+        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+}
+
+/** What to tell when an address cannot be listened on. */
+export function listenError(error: NodeJS.ErrnoException, at: Omit<ListenOptions, 'tls'>): DomainError {
+  const address = `${at.host}:${at.port}`;
+  const reasons: Record<string, string> = {
+    EADDRINUSE: `${address} is in use by another program. Stop that one, or give ${at.name} another port.`,
+    EACCES: `this user may not listen on ${address}. Choose a port above 1023, or grant the right.`,
+    EADDRNOTAVAIL: `this machine has no address ${at.host}.`,
+  };
+  const reason =
+    reasons[error.code ?? ''] ?? `${address} cannot be listened on (${error.code ?? error.message}).`;
+  return new DomainError('service_unavailable', `The ${at.name} cannot start: ${reason}`, { cause: error });
+}

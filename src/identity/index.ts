@@ -1,0 +1,74 @@
+/**
+ * Who asks. Owns the way from a bearer token to a person: the token is verified against the issuer's keys and kept,
+ * verified, until it expires, so that a repeated request costs no signature check. Decides nothing about permissions.
+ *
+ * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
+ */
+import { hash } from 'node:crypto';
+import type { JWTVerifyGetKey } from 'jose';
+import { DomainError } from '../domain/error.ts';
+import type { Store } from '../store/index.ts';
+import { findPerson } from './person.ts';
+import { type TokenRules, verifyToken } from './token.ts';
+
+export interface AuthenticatorOptions {
+  store: Store;
+  rules: TokenRules;
+  keys: JWTVerifyGetKey;
+  /** Fetches the issuer's userinfo for a token that says nothing of a verified email. */
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  now(): number;
+}
+
+/**
+ * The person behind an Authorization header: their user ID. Throws `unauthorized`; `integration_unavailable` when
+ * the issuer is needed and cannot be reached; for a service account `serviceAccountRefusal` (contract,
+ * "Authentication": Business says 401, Platform 403).
+ */
+export type Authenticate = (
+  authorization: string | undefined,
+  serviceAccountRefusal: 'unauthorized' | 'forbidden',
+) => Promise<string>;
+
+interface Known {
+  expiresAt: number;
+  /** Undefined for a service account. */
+  userId: string | undefined;
+}
+
+const mostTokens = 10_000;
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
+  const known = new Map<string, Known>();
+
+  async function learn(digest: string, token: string): Promise<Known> {
+    const verified = await verifyToken(token, options.rules, options.keys, options.now());
+    const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
+    const entry = { expiresAt: verified.expiresAt, userId };
+    // A Map keeps the order of insertion, so the first key is the oldest.
+    if (known.size >= mostTokens) known.delete(known.keys().next().value ?? '');
+    known.set(digest, entry);
+    return entry;
+  }
+
+  return async (authorization, serviceAccountRefusal) => {
+    const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '') ?? [];
+    if (token === undefined) {
+      throw new DomainError('unauthorized', 'Send an access token: sign in with `andromeda auth login`.');
+    }
+    const digest = hash('sha256', token, 'base64url');
+    let entry = known.get(digest);
+    if (entry && entry.expiresAt <= options.now()) {
+      known.delete(digest);
+      throw new DomainError('unauthorized', 'The access token has expired.');
+    }
+    entry ??= await learn(digest, token);
+    if (entry.userId === undefined) {
+      throw new DomainError(
+        serviceAccountRefusal,
+        'Service accounts cannot use this service; sign in as a person.',
+      );
+    }
+    return entry.userId;
+  };
+}

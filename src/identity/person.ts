@@ -1,0 +1,82 @@
+/** From a verified token to an account. */
+import { DomainError } from '../domain/error.ts';
+import { appendAuditEntry } from '../store/commands.ts';
+import type { Store, Tx } from '../store/index.ts';
+import { createMembership, wasEverMember } from '../store/members.ts';
+import { findAutoJoinOrganization } from '../store/organizations.ts';
+import { toTime } from '../store/time.ts';
+import { createIdentity, createUser, findIdentity, findUserByEmail, systemUserId } from '../store/users.ts';
+import type { VerifiedToken } from './token.ts';
+
+interface PersonDeps {
+  store: Store;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  now(): number;
+}
+
+/**
+ * The user ID of the person a token is. A known subject is who it was bound to. A new one is bound to the account
+ * with its verified email, or, when the email's domain joins an organization automatically, to a new account.
+ * Throws `unauthorized` when there is none, `integration_unavailable` when the issuer has to be asked and is down.
+ */
+export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: string): Promise<string> {
+  const { store } = deps;
+  const bound = await findIdentity(store.read, token.issuer, token.subject);
+  if (bound !== undefined) return bound;
+  const claims = hasVerifiedEmail(token.claims) ? token.claims : await deps.userinfo(raw);
+  if (!hasVerifiedEmail(claims)) {
+    throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
+  }
+  const now = deps.now();
+  return store.write(async (tx) => {
+    const earlier = await findIdentity(tx.db, token.issuer, token.subject);
+    if (earlier !== undefined) return earlier;
+    const userId = await accountFor(tx, claims, now);
+    await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
+    return userId;
+  });
+}
+
+interface Profile extends Record<string, unknown> {
+  email: string;
+}
+
+function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
+  const { email, email_verified } = claims;
+  return typeof email === 'string' && /^[^@\s]+@[^@\s]+$/.test(email) && email_verified === true;
+}
+
+async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string> {
+  const { email, name, preferred_username } = profile;
+  const domain = email.slice(email.lastIndexOf('@') + 1);
+  const orgId = await findAutoJoinOrganization(tx.db, domain);
+  const existing = await findUserByEmail(tx.db, email);
+  if (!existing && orgId === undefined) {
+    throw new DomainError('unauthorized', `There is no account for ${email}. Ask your operator for one.`);
+  }
+  const userId =
+    existing?.id ??
+    (await createUser(
+      tx,
+      {
+        email,
+        displayName: typeof name === 'string' && name !== '' ? name : email,
+        preferredUsername: typeof preferred_username === 'string' ? preferred_username : undefined,
+      },
+      now,
+    ));
+  if (orgId !== undefined && !(await wasEverMember(tx.db, orgId, userId))) {
+    await createMembership(tx, { orgId, userId, email, role: 'member' }, now);
+    await appendAuditEntry(tx, {
+      at: toTime(now),
+      actor_user_id: systemUserId,
+      command_id: null,
+      operation: 'joinByDomain',
+      target: `${orgId}/${userId}`,
+      reason: `The sign-in domain ${domain} joins the organization automatically`,
+      source_address: '',
+      result: 'done',
+    });
+  }
+  return userId;
+}

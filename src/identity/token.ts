@@ -1,0 +1,82 @@
+/** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { DomainError } from '../domain/error.ts';
+
+export interface TokenRules {
+  issuer: string;
+  audiences: readonly string[];
+  /** A claim that marks service accounts at issuers where `sub` does not tell. */
+  serviceAccountClaim?: { name: string; value: unknown } | undefined;
+}
+
+/** A token whose signature, issuer, audiences and times hold. The person is not yet looked up. */
+export interface VerifiedToken {
+  issuer: string;
+  subject: string;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+  isServiceAccount: boolean;
+  claims: JWTPayload;
+}
+
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+
+/** Verifies a token. Throws `unauthorized`, or `integration_unavailable` when the issuer's keys cannot be had. */
+export async function verifyToken(
+  token: string,
+  rules: TokenRules,
+  keys: JWTVerifyGetKey,
+  now: number,
+): Promise<VerifiedToken> {
+  const claims = await verifiedClaims(token, rules, keys, now);
+  const audiences = [claims.aud ?? []].flat();
+  if (!rules.audiences.every((audience) => audiences.includes(audience))) {
+    throw new DomainError('unauthorized', 'The access token is not meant for this service.');
+  }
+  const { sub = '', exp = 0 } = claims;
+  const marked = rules.serviceAccountClaim;
+  return {
+    issuer: rules.issuer,
+    subject: sub,
+    expiresAt: exp * 1000,
+    isServiceAccount:
+      sub === claims['client_id'] ||
+      sub === claims['azp'] ||
+      (marked !== undefined && claims[marked.name] === marked.value),
+    claims,
+  };
+}
+
+async function verifiedClaims(
+  token: string,
+  rules: TokenRules,
+  keys: JWTVerifyGetKey,
+  now: number,
+): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, keys, {
+      issuer: rules.issuer,
+      algorithms,
+      requiredClaims: ['sub', 'exp'],
+      currentDate: new Date(now),
+    });
+    return payload;
+  } catch (error) {
+    throw tokenError(error);
+  }
+}
+
+function tokenError(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  const refused = (message: string) => new DomainError('unauthorized', message, { cause: error });
+  if (error instanceof errors.JWTExpired) return refused('The access token has expired.');
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'iss') {
+    return refused('The access token is from an issuer that is not accepted here.');
+  }
+  const isFetch = error instanceof errors.JWKSTimeout || !(error instanceof errors.JOSEError);
+  if (isFetch || error.code === 'ERR_JOSE_GENERIC') {
+    const message = "The issuer's signing keys cannot be fetched at the moment.";
+    return new DomainError('integration_unavailable', message, { cause: error });
+  }
+  return refused('The access token is not valid.');
+}

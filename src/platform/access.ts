@@ -1,0 +1,61 @@
+/** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
+import { DomainError } from '../domain/error.ts';
+import { isUuid } from '../domain/id.ts';
+import { type Cluster, findCluster } from '../store/clusters.ts';
+import { hasLiveGrant } from '../store/grants.ts';
+import type { Reader } from '../store/index.ts';
+import { findMembership } from '../store/members.ts';
+import { listStaffKeys } from '../store/users.ts';
+
+/** The organization parameter of a cluster route. Throws `invalid_organization` when it is missing. */
+export function requireOrganization(organization: string | undefined): string {
+  if (!organization) {
+    throw new DomainError(
+      'invalid_organization',
+      'Name the organization in the query parameter businessOrgId.',
+    );
+  }
+  return organization;
+}
+
+/** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
+export function requireClusterId(clusterId: string): string {
+  if (!isUuid(clusterId)) throw new DomainError('invalid_cluster', 'A cluster ID is a UUID.');
+  return clusterId.toLowerCase();
+}
+
+/** Whether a person may read every cluster of an organization: by permission, or as staff. */
+export async function canReadClusters(db: Reader, userId: string, orgId: string): Promise<boolean> {
+  const membership = await findMembership(db, orgId, userId);
+  if (membership?.permissions.has('clusters.read')) return true;
+  return (await listStaffKeys(db, userId)).length > 0;
+}
+
+/**
+ * A cluster that the caller may see: by permission in the organization named, as staff, or by a live grant on it.
+ * Throws `forbidden` before it says whether there is such a cluster, then `not_found`.
+ */
+export async function visibleCluster(
+  db: Reader,
+  request: { userId: string; orgId: string; clusterId: string; now: number },
+): Promise<Cluster> {
+  const { userId, orgId, clusterId, now } = request;
+  const allowed =
+    (await canReadClusters(db, userId, orgId)) || (await hasLiveGrant(db, userId, clusterId, now));
+  if (!allowed) {
+    throw new DomainError(
+      'forbidden',
+      'This needs clusters.read in the organization, or a grant on the cluster.',
+    );
+  }
+  return clusterOf(db, orgId, clusterId);
+}
+
+/** A cluster of the organization named. Throws `not_found`. */
+export async function clusterOf(db: Reader, orgId: string, clusterId: string): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  if (cluster?.organization_id !== orgId) {
+    throw new DomainError('not_found', 'The organization has no such cluster.');
+  }
+  return cluster;
+}

@@ -1,0 +1,65 @@
+/** Running clusters. */
+import { DomainError } from '../domain/error.ts';
+import { type Cluster, listClusterPage } from '../store/clusters.ts';
+import { listGrantedClusters } from '../store/grants.ts';
+import { canReadClusters, requireClusterId, requireOrganization, visibleCluster } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import { pageToken, readPageToken } from './paging.ts';
+
+/** A page of the organization's clusters that the caller can see, by ID. */
+export async function listClusters(
+  { store }: PlatformDeps,
+  { caller, query, now }: PlatformRequest<'listClusters'>,
+): Promise<PlatformReply<'listClusters'>> {
+  const orgId = requireOrganization(query.businessOrgId);
+  const limit = query.limit ?? 50;
+  const list = `clusters/${orgId}`;
+  const after = query.after === undefined ? undefined : readPageToken(list, query.after);
+  let among: string[] | undefined;
+  if (!(await canReadClusters(store.read, caller.userId, orgId))) {
+    among = await listGrantedClusters(store.read, { userId: caller.userId, orgId }, now);
+    if (among.length === 0) {
+      throw new DomainError(
+        'forbidden',
+        'This needs clusters.read in the organization, or a grant on a cluster.',
+      );
+    }
+  }
+  const page = await listClusterPage(store.read, { orgId, limit: limit + 1, after, among });
+  const last = page.length > limit ? page[limit - 1] : undefined;
+  return {
+    items: page.slice(0, limit).map(clusterBody),
+    ...(last ? { nextPageToken: pageToken(list, last.id) } : {}),
+  };
+}
+
+/** One cluster. */
+export async function getCluster(
+  { store }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getCluster'>,
+): Promise<PlatformReply<'getCluster'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const orgId = requireOrganization(query.businessOrgId);
+  return clusterBody(await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now }));
+}
+
+function clusterBody(cluster: Cluster): PlatformReply<'getCluster'> {
+  return {
+    id: cluster.id,
+    metadata: { createdAt: cluster.created_at, updatedAt: cluster.updated_at },
+    spec: {
+      name: cluster.name,
+      site: { id: cluster.site_id, name: cluster.site_name },
+      businessOrganization: { id: cluster.organization_id },
+      version: cluster.kubernetes_version,
+      versionGeneration: cluster.version_generation,
+      desiredGeneration: cluster.desired_generation,
+      schedulerGeneration: cluster.scheduler_generation,
+    },
+    status: {
+      lifecycleState: cluster.state,
+      lifecycleVersion: cluster.lifecycle_version,
+      kubeletVersion: cluster.kubelet_version,
+    },
+  };
+}

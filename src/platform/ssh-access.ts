@@ -1,0 +1,69 @@
+/** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
+import { DomainError } from '../domain/error.ts';
+import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
+import { findAccessList, isOnAccessList } from '../store/access-lists.ts';
+import { findMembership, findUsername } from '../store/members.ts';
+import { findObservation, findObservedAccount, loginNodeOf } from '../store/observations.ts';
+import { findSshKeySet, listSshKeys } from '../store/ssh-keys.ts';
+import { fromTime } from '../store/time.ts';
+import { clusterOf, requireClusterId } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+
+/** Always an answer for someone with `clusters.ssh`, ready or not. */
+export async function getSshAccess(
+  { store, gateway }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getSshAccess'>,
+): Promise<PlatformReply<'getSshAccess'>> {
+  const db = store.read;
+  const { userId } = caller;
+  const clusterId = requireClusterId(path.clusterId);
+  const membership = await findMembership(db, query.organizationId, userId);
+  if (!membership?.permissions.has('clusters.ssh')) {
+    throw new DomainError('forbidden', 'This needs the permission clusters.ssh in the organization.');
+  }
+  const cluster = await clusterOf(db, query.organizationId, clusterId);
+  const [username, keys, keySet, list, inManifest, observation, account] = await Promise.all([
+    findUsername(db, query.organizationId, userId),
+    listSshKeys(db, userId),
+    findSshKeySet(db, userId),
+    findAccessList(db, clusterId),
+    isOnAccessList(db, clusterId, userId),
+    findObservation(db, clusterId),
+    findObservedAccount(db, clusterId, userId),
+  ]);
+  const active = new Set(
+    keys.filter((key) => key.lifecycle_state === 'active').map((key) => key.fingerprint),
+  );
+  const facts: AccessFacts = {
+    clusterState: cluster.state,
+    hasUsername: username !== undefined,
+    activeKeys: active.size,
+    keySetGeneration: keySet?.generation ?? 0,
+    observedKeySetGeneration: account?.ssh_key_set_generation ?? 0,
+    inManifest: inManifest && list?.accepted_generation === list?.generation,
+    listGeneration: list?.generation ?? 0,
+    observedManifestGeneration: observation?.manifest_generation ?? 0,
+    gatewayUp: observation !== undefined && loginNodeOf(observation.report) !== undefined,
+    observedAt: observation && fromTime(observation.observed_at),
+    now,
+  };
+  const reason = readinessReason(facts);
+  const confirmed = JSON.parse(account?.key_fingerprints ?? '[]') as string[];
+  return {
+    hostname: gateway.hostname,
+    port: gateway.port,
+    username: username ?? '',
+    host_key: gateway.hostKey,
+    host_key_fingerprint: gateway.fingerprint,
+    login_mode: 'Shared',
+    ready: reason === 'ready',
+    reason,
+    manifest_generation: list?.accepted_generation ?? 0,
+    observed_manifest_generation: facts.observedManifestGeneration,
+    ssh_key_set_generation: facts.observedKeySetGeneration,
+    key_fingerprints: confirmed.filter((fingerprint) => active.has(fingerprint)),
+    shell: account?.shell ?? '',
+    observation_current: isObservationCurrent(facts),
+    ...(observation ? { observed_at: observation.observed_at } : {}),
+  };
+}

@@ -1,0 +1,70 @@
+/** Kubernetes resource grants. A grant is live until it is revoked or its time is up, to the second. */
+import { newId } from '../domain/id.ts';
+import type { Reader, Tx } from './index.ts';
+import type { ResourceGrantTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+/** The clusters of an organization on which a person holds a live grant. */
+export async function listGrantedClusters(
+  db: Reader,
+  who: { userId: string; orgId: string },
+  now: number,
+): Promise<string[]> {
+  const rows = await liveGrants(db, who.userId, now)
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select('resource_grants.resource_id')
+    .where('clusters.organization_id', '=', who.orgId)
+    .distinct()
+    .execute();
+  return rows.map((row) => row.resource_id);
+}
+
+/** Whether a person holds a live grant on a cluster or a part of it. */
+export async function hasLiveGrant(
+  db: Reader,
+  userId: string,
+  clusterId: string,
+  now: number,
+): Promise<boolean> {
+  const row = await liveGrants(db, userId, now)
+    .select('resource_grants.id')
+    .where('resource_grants.resource_id', '=', clusterId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function createGrant(
+  tx: Tx,
+  grant: Pick<
+    ResourceGrantTable,
+    'resource_id' | 'user_id' | 'relation' | 'scope' | 'role_id' | 'expires_at'
+  > & {
+    granted_by: string;
+  },
+  now: number,
+): Promise<void> {
+  await tx.db
+    .insertInto('resource_grants')
+    .values({
+      id: newId('grant', now),
+      resource_kind: 'kubernetes_cluster',
+      ...grant,
+      granted_at: toTime(now),
+      revoked_at: null,
+    })
+    .execute();
+  tx.changed({ clusterId: grant.resource_id });
+}
+
+function liveGrants(db: Reader, userId: string, now: number) {
+  return db
+    .selectFrom('resource_grants')
+    .where('resource_grants.user_id', '=', userId)
+    .where('resource_grants.revoked_at', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('resource_grants.expires_at', 'is', null),
+        eb('resource_grants.expires_at', '>', toTime(now)),
+      ]),
+    );
+}

@@ -1,0 +1,167 @@
+/**
+ * What the embedded issuer's library keeps: device codes, grants, tokens. Most of these IDs are bearer secrets, so
+ * only their SHA-256 is stored, and the payload is stored without them: whoever reads the file or a backup of it
+ * holds nothing that the issuer would accept. Times are seconds since 1970, as in the tokens themselves.
+ */
+import { createHash } from 'node:crypto';
+import type { Reader, Tx } from './index.ts';
+import type { IssuerRecordTable } from './schema.ts';
+
+export type IssuerPayload = Record<string, unknown>;
+
+export interface IssuerRecord {
+  payload: IssuerPayload;
+  consumedAt: number | undefined;
+}
+
+/** Creates or replaces a record; that it was consumed stays so. `expiresAt` left out: kept for good. */
+export async function saveIssuerRecord(
+  tx: Tx,
+  model: string,
+  id: string,
+  payload: IssuerPayload,
+  expiresAt: number | undefined,
+): Promise<void> {
+  const row = {
+    payload: JSON.stringify({ ...payload, jti: undefined, userCode: undefined, uid: undefined }),
+    grant_id: text(payload.grantId),
+    user_code: hashed(payload.userCode),
+    uid: hashed(payload.uid),
+    expires_at: expiresAt ?? null,
+  };
+  await tx.db
+    .insertInto('issuer_records')
+    .values({ model, id: hash(id), consumed_at: null, ...row })
+    .onConflict((conflict) => conflict.columns(['model', 'id']).doUpdateSet(row))
+    .execute();
+}
+
+/** The record, or undefined when there is none or it has expired. */
+export async function findIssuerRecord(
+  reader: Reader,
+  model: string,
+  id: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  const row = await reader
+    .selectFrom('issuer_records')
+    .select(['payload', 'expires_at', 'consumed_at'])
+    .where('model', '=', model)
+    .where('id', '=', hash(id))
+    .executeTakeFirst();
+  const record = live(row, now);
+  return record && { ...record, payload: { ...record.payload, jti: id } };
+}
+
+/** The record of a user code, without its ID: that is the device's secret and is not known here. */
+export async function findIssuerRecordByUserCode(
+  reader: Reader,
+  model: string,
+  userCode: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  const row = await reader
+    .selectFrom('issuer_records')
+    .select(['payload', 'expires_at', 'consumed_at'])
+    .where('user_code', '=', hash(userCode))
+    .where('model', '=', model)
+    .executeTakeFirst();
+  return live(row, now);
+}
+
+/** The record of a session's uid, without its ID. */
+export async function findIssuerRecordByUid(
+  reader: Reader,
+  model: string,
+  uid: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  const row = await reader
+    .selectFrom('issuer_records')
+    .select(['payload', 'expires_at', 'consumed_at'])
+    .where('uid', '=', hash(uid))
+    .where('model', '=', model)
+    .executeTakeFirst();
+  return live(row, now);
+}
+
+/**
+ * Reads the record of a user code and writes what the pure function `decide` makes of it; undefined leaves it as it
+ * is. Returns whether it was written. One transaction, so of two answers to one code only the first counts.
+ */
+export async function updateIssuerRecordByUserCode(
+  tx: Tx,
+  model: string,
+  userCode: string,
+  now: number,
+  decide: (record: IssuerRecord) => IssuerPayload | undefined,
+): Promise<boolean> {
+  const record = await findIssuerRecordByUserCode(tx.db, model, userCode, now);
+  const payload = record && decide(record);
+  if (!payload) return false;
+  const { numUpdatedRows } = await tx.db
+    .updateTable('issuer_records')
+    .set({ payload: JSON.stringify(payload), grant_id: text(payload.grantId) })
+    .where('user_code', '=', hash(userCode))
+    .where('model', '=', model)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Marks a record as used; false when it already was or is not there, so that a race has one winner. */
+export async function consumeIssuerRecord(tx: Tx, model: string, id: string, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
+    .updateTable('issuer_records')
+    .set({ consumed_at: now })
+    .where('model', '=', model)
+    .where('id', '=', hash(id))
+    .where('consumed_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+export async function deleteIssuerRecord(tx: Tx, model: string, id: string): Promise<void> {
+  await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', hash(id)).execute();
+}
+
+/** Removes every record of `model` that came from the grant. */
+export async function deleteIssuerRecordsOfGrant(tx: Tx, model: string, grantId: string): Promise<void> {
+  await tx.db
+    .deleteFrom('issuer_records')
+    .where('grant_id', '=', grantId)
+    .where('model', '=', model)
+    .execute();
+}
+
+/** Removes at most `limit` expired records and returns how many there were. */
+export async function deleteExpiredIssuerRecords(tx: Tx, now: number, limit: number): Promise<number> {
+  const rows = await tx.db
+    .selectFrom('issuer_records')
+    .select(['model', 'id'])
+    .where('expires_at', '<=', now)
+    .limit(limit)
+    .execute();
+  for (const { model, id } of rows) {
+    await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', id).execute();
+  }
+  return rows.length;
+}
+
+type Row = Pick<IssuerRecordTable, 'payload' | 'expires_at' | 'consumed_at'>;
+
+function live(row: Row | undefined, now: number): IssuerRecord | undefined {
+  if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;
+  return { payload: JSON.parse(row.payload), consumedAt: row.consumed_at ?? undefined };
+}
+
+function hash(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url');
+}
+
+function hashed(value: unknown): string | null {
+  return typeof value === 'string' ? hash(value) : null;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

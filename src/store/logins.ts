@@ -1,0 +1,72 @@
+/** What the login decision rests on, read in one go. */
+import type { LoginFacts } from '../domain/login.ts';
+import type { Reader } from './index.ts';
+import { loginNodeOf } from './observations.ts';
+import { fromTime } from './time.ts';
+
+/**
+ * The facts of a login name and a key on a cluster; undefined unless that name is an active member's and the key is,
+ * or was, theirs.
+ */
+export async function findLoginFacts(
+  db: Reader,
+  login: { clusterId: string; username: string; fingerprint: string },
+): Promise<LoginFacts | undefined> {
+  const row = await db
+    .selectFrom('clusters as c')
+    .innerJoin('organization_usernames as n', 'n.org_id', 'c.organization_id')
+    .innerJoin('memberships as m', (join) =>
+      join.onRef('m.org_id', '=', 'n.org_id').onRef('m.user_id', '=', 'n.user_id'),
+    )
+    .innerJoin('users as u', 'u.id', 'n.user_id')
+    .innerJoin('ssh_keys as k', 'k.user_id', 'n.user_id')
+    .leftJoin('observations as o', 'o.cluster_id', 'c.id')
+    .leftJoin('observed_accounts as a', (join) =>
+      join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'n.user_id'),
+    )
+    .select([
+      'c.id as clusterId',
+      'c.organization_id',
+      'c.state',
+      'n.user_id',
+      'm.role',
+      'u.login_shell',
+      'k.id as key_id',
+      'k.fingerprint',
+      'k.lifecycle_state',
+      'o.observed_at',
+      'o.report',
+      'o.failure',
+      'a.key_fingerprints',
+      'a.login_state',
+    ])
+    .where('c.id', '=', login.clusterId)
+    .where('n.username', '=', login.username)
+    .where('m.lifecycle_state', '=', 'active')
+    .where('k.fingerprint', '=', login.fingerprint)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const granted = await db
+    .selectFrom('member_permissions')
+    .select('permission')
+    .where('org_id', '=', row.organization_id)
+    .where('user_id', '=', row.user_id)
+    .execute();
+  return {
+    clusterId: row.clusterId,
+    clusterState: row.state,
+    userId: row.user_id,
+    username: login.username,
+    role: row.role,
+    permissions: granted.map((permission) => permission.permission),
+    shell: row.login_shell,
+    key: { id: row.key_id, fingerprint: row.fingerprint, active: row.lifecycle_state === 'active' },
+    confirmed:
+      row.login_state === null || row.key_fingerprints === null
+        ? undefined
+        : { loginState: row.login_state, keyFingerprints: JSON.parse(row.key_fingerprints) as string[] },
+    loginNode: row.report === null ? undefined : loginNodeOf(row.report),
+    observedAt: row.observed_at === null ? undefined : fromTime(row.observed_at),
+    failure: row.failure,
+  };
+}

@@ -1,0 +1,183 @@
+/** Memberships, what members may do, and their login names. */
+import { newId } from '../domain/id.ts';
+import { effectivePermissions, type PermissionKey, type Role } from '../domain/permission.ts';
+import { usernameFromEmail } from '../domain/username.ts';
+import type { Reader, Tx } from './index.ts';
+import { toTime } from './time.ts';
+
+/** An active membership with the person's email and login name. */
+export interface Membership {
+  org_id: string;
+  user_id: string;
+  email: string;
+  role: Role;
+  lifecycle_state: 'active';
+  created_at: string;
+  updated_at: string;
+  username: {
+    id: string;
+    username: string;
+    source: string;
+    lifecycle_state: 'reserved' | 'frozen';
+    created_at: string;
+    frozen_at: string | null;
+  };
+}
+
+/** The active memberships of a person, oldest first. */
+export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
+  const rows = await memberships(db).where('m.user_id', '=', userId).execute();
+  return rows.map(membershipOf);
+}
+
+/** What a person holds in an organization; undefined when they are not an active member. */
+export async function findMembership(
+  db: Reader,
+  orgId: string,
+  userId: string,
+): Promise<{ role: Role; permissions: ReadonlySet<string> } | undefined> {
+  const rows = await db
+    .selectFrom('memberships as m')
+    .leftJoin('member_permissions as p', (join) =>
+      join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
+    )
+    .select(['m.role', 'p.permission'])
+    .where('m.org_id', '=', orgId)
+    .where('m.user_id', '=', userId)
+    .where('m.lifecycle_state', '=', 'active')
+    .execute();
+  const [first] = rows;
+  if (!first) return undefined;
+  const granted = rows.flatMap((row) => (row.permission === null ? [] : [row.permission]));
+  return { role: first.role, permissions: effectivePermissions(first.role, granted) };
+}
+
+/** A person's login name on an organization's clusters. */
+export async function findUsername(db: Reader, orgId: string, userId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('organization_usernames')
+    .select('username')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return row?.username;
+}
+
+/** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
+export async function wasEverMember(db: Reader, orgId: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('memberships')
+    .select('role')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Makes a person a member, with a login name reserved (the one given, or one made from their email). */
+export async function createMembership(
+  tx: Tx,
+  member: {
+    orgId: string;
+    userId: string;
+    email: string;
+    role: Role;
+    username?: string | undefined;
+    permissions?: readonly PermissionKey[] | undefined;
+  },
+  now: number,
+): Promise<void> {
+  const { orgId, userId, role } = member;
+  const at = toTime(now);
+  await tx.db
+    .insertInto('memberships')
+    .values({
+      org_id: orgId,
+      user_id: userId,
+      role,
+      lifecycle_state: 'active',
+      created_at: at,
+      updated_at: at,
+    })
+    .execute();
+  for (const permission of member.permissions ?? []) {
+    await tx.db
+      .insertInto('member_permissions')
+      .values({ org_id: orgId, user_id: userId, permission })
+      .execute();
+  }
+  const username = member.username ?? (await freeUsername(tx, orgId, member.email));
+  await tx.db
+    .insertInto('organization_usernames')
+    .values({
+      id: newId('org_username', now),
+      org_id: orgId,
+      user_id: userId,
+      username,
+      source: member.username === undefined ? 'email' : 'operator',
+      lifecycle_state: 'reserved',
+      uid: null,
+      created_at: at,
+      frozen_at: null,
+    })
+    .execute();
+  tx.changed({ organizationId: orgId });
+}
+
+async function freeUsername(tx: Tx, orgId: string, email: string): Promise<string> {
+  const rows = await tx.db
+    .selectFrom('organization_usernames')
+    .select('username')
+    .where('org_id', '=', orgId)
+    .execute();
+  const taken = new Set(rows.map((row) => row.username));
+  return usernameFromEmail(email, (name) => taken.has(name));
+}
+
+function memberships(db: Reader) {
+  return db
+    .selectFrom('memberships as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .innerJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'm.org_id').onRef('n.user_id', '=', 'm.user_id'),
+    )
+    .where('m.lifecycle_state', '=', 'active')
+    .select([
+      'm.org_id',
+      'm.user_id',
+      'u.primary_email',
+      'm.role',
+      'm.created_at',
+      'm.updated_at',
+      'n.id as username_id',
+      'n.username',
+      'n.source',
+      'n.lifecycle_state as username_state',
+      'n.created_at as username_created_at',
+      'n.frozen_at',
+    ])
+    .orderBy('m.created_at')
+    .orderBy('m.user_id');
+}
+
+function membershipOf(
+  row: Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number],
+): Membership {
+  return {
+    org_id: row.org_id,
+    user_id: row.user_id,
+    email: row.primary_email,
+    role: row.role,
+    lifecycle_state: 'active',
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    username: {
+      id: row.username_id,
+      username: row.username,
+      source: row.source,
+      lifecycle_state: row.username_state,
+      created_at: row.username_created_at,
+      frozen_at: row.frozen_at,
+    },
+  };
+}

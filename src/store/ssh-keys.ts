@@ -1,0 +1,105 @@
+/** SSH keys and the versions of each person's set of them. */
+import { createHash } from 'node:crypto';
+import type { Selectable } from 'kysely';
+import { DomainError } from '../domain/error.ts';
+import { newId } from '../domain/id.ts';
+import type { SshPublicKey } from '../domain/ssh-key.ts';
+import type { Reader, Tx } from './index.ts';
+import type { SshKeySetTable, SshKeyTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+export type SshKey = Selectable<SshKeyTable>;
+export type SshKeySet = Selectable<SshKeySetTable>;
+
+/** A person's keys, oldest first, revoked ones included. */
+export async function listSshKeys(db: Reader, userId: string): Promise<SshKey[]> {
+  return db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id').execute();
+}
+
+/** A person's key set; undefined before their first key. */
+export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
+  return db.selectFrom('ssh_key_sets').selectAll().where('user_id', '=', userId).executeTakeFirst();
+}
+
+/** Registers a key. Throws `invalid_state` when anyone ever registered it, whether or not it is revoked. */
+export async function createSshKey(
+  tx: Tx,
+  registration: { userId: string; key: SshPublicKey; commandId: string; now: number },
+): Promise<{ key: SshKey; set: SshKeySet }> {
+  const { userId, key, commandId, now } = registration;
+  const taken = await tx.db
+    .selectFrom('ssh_keys')
+    .select('user_id')
+    .where('public_material', '=', key.material)
+    .executeTakeFirst();
+  if (taken) {
+    throw new DomainError(
+      'invalid_state',
+      'This key is already registered, or was and is revoked. A key can be registered only once; make a new one.',
+    );
+  }
+  const generation = ((await findSshKeySet(tx.db, userId))?.generation ?? 0) + 1;
+  const row: SshKey = {
+    id: newId('ssh_key', now),
+    user_id: userId,
+    key_type: key.type,
+    public_material: key.material,
+    fingerprint: key.fingerprint,
+    lifecycle_state: 'active',
+    revoked_at: null,
+    created_at: toTime(now),
+    created_by_user_id: userId,
+    created_command_id: commandId,
+    source_revision: generation,
+  };
+  await tx.db.insertInto('ssh_keys').values(row).execute();
+  return { key: row, set: await advanceKeySet(tx, userId, generation, now) };
+}
+
+/** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
+export async function revokeSshKey(
+  tx: Tx,
+  revocation: { userId: string; keyId: string; now: number },
+): Promise<{ key: SshKey; set: SshKeySet }> {
+  const { userId, keyId, now } = revocation;
+  const key = await tx.db
+    .selectFrom('ssh_keys')
+    .selectAll()
+    .where('id', '=', keyId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  const set = await findSshKeySet(tx.db, userId);
+  if (!key || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
+  if (key.lifecycle_state === 'revoked') return { key, set };
+  const revoked: SshKey = { ...key, lifecycle_state: 'revoked', revoked_at: toTime(now) };
+  await tx.db
+    .updateTable('ssh_keys')
+    .set({ lifecycle_state: revoked.lifecycle_state, revoked_at: revoked.revoked_at })
+    .where('id', '=', keyId)
+    .execute();
+  return { key: revoked, set: await advanceKeySet(tx, userId, set.generation + 1, now) };
+}
+
+async function advanceKeySet(tx: Tx, userId: string, generation: number, now: number): Promise<SshKeySet> {
+  const active = await tx.db
+    .selectFrom('ssh_keys')
+    .select('fingerprint')
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'active')
+    .orderBy('fingerprint')
+    .execute();
+  const digest = createHash('sha256').update(active.map((key) => `${key.fingerprint}\n`).join(''));
+  const set: SshKeySet = {
+    user_id: userId,
+    generation,
+    source_hash: `sha256:${digest.digest('hex')}`,
+    created_at: toTime(now),
+  };
+  await tx.db
+    .insertInto('ssh_key_sets')
+    .values(set)
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set))
+    .execute();
+  tx.changed({ userId });
+  return set;
+}
