@@ -36,6 +36,7 @@ export interface Report {
   manifestGeneration: number;
   desiredGeneration: number;
   controlPlaneReady: boolean;
+  computeNodes: number;
   loginNodes: readonly LoginNodeReport[];
   accounts: readonly AccountReport[];
   /** In words, what stands in the way of the manifest and must be mended by a person; null when nothing does. */

@@ -53,7 +53,7 @@ interface Cost {
 }
 
 function parse(encoded: string): (Cost & { salt: Buffer; key: Buffer }) | undefined {
-  const match = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([\w+/]{11,86})\$([\w+/]{22,86})$/.exec(
+  const match = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([\w+/]{22,86})\$([\w+/]{43})$/.exec(
     encoded,
   );
   if (!match) return undefined;

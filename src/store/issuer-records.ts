@@ -43,13 +43,7 @@ export async function findIssuerRecord(
   id: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  const row = await reader
-    .selectFrom('issuer_records')
-    .select(['payload', 'expires_at', 'consumed_at'])
-    .where('model', '=', model)
-    .where('id', '=', hash(id))
-    .executeTakeFirst();
-  const record = live(row, now);
+  const record = live(await findRow(reader, model, 'id', id), now);
   return record && { ...record, payload: { ...record.payload, jti: id } };
 }
 
@@ -60,13 +54,7 @@ export async function findIssuerRecordByUserCode(
   userCode: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  const row = await reader
-    .selectFrom('issuer_records')
-    .select(['payload', 'expires_at', 'consumed_at'])
-    .where('user_code', '=', hash(userCode))
-    .where('model', '=', model)
-    .executeTakeFirst();
-  return live(row, now);
+  return live(await findRow(reader, model, 'user_code', userCode), now);
 }
 
 /** The record of a session's uid, without its ID. */
@@ -76,13 +64,7 @@ export async function findIssuerRecordByUid(
   uid: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  const row = await reader
-    .selectFrom('issuer_records')
-    .select(['payload', 'expires_at', 'consumed_at'])
-    .where('uid', '=', hash(uid))
-    .where('model', '=', model)
-    .executeTakeFirst();
-  return live(row, now);
+  return live(await findRow(reader, model, 'uid', uid), now);
 }
 
 /**
@@ -96,16 +78,17 @@ export async function updateIssuerRecordByUserCode(
   now: number,
   decide: (record: IssuerRecord) => IssuerPayload | undefined,
 ): Promise<boolean> {
-  const record = await findIssuerRecordByUserCode(tx.db, model, userCode, now);
+  const row = await findRow(tx.db, model, 'user_code', userCode);
+  const record = live(row, now);
   const payload = record && decide(record);
-  if (!payload) return false;
-  const { numUpdatedRows } = await tx.db
+  if (!row || !payload) return false;
+  await tx.db
     .updateTable('issuer_records')
     .set({ payload: JSON.stringify(payload), grant_id: text(payload.grantId) })
-    .where('user_code', '=', hash(userCode))
     .where('model', '=', model)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+    .where('id', '=', row.id)
+    .execute();
+  return true;
 }
 
 /** Marks a record as used; false when it already was or is not there, so that a race has one winner. */
@@ -147,7 +130,21 @@ export async function deleteExpiredIssuerRecords(tx: Tx, now: number, limit: num
   return rows.length;
 }
 
-type Row = Pick<IssuerRecordTable, 'payload' | 'expires_at' | 'consumed_at'>;
+type Row = Pick<IssuerRecordTable, 'id' | 'payload' | 'expires_at' | 'consumed_at'>;
+
+function findRow(
+  reader: Reader,
+  model: string,
+  column: 'id' | 'user_code' | 'uid',
+  secret: string,
+): Promise<Row | undefined> {
+  return reader
+    .selectFrom('issuer_records')
+    .select(['id', 'payload', 'expires_at', 'consumed_at'])
+    .where(column, '=', hash(secret))
+    .where('model', '=', model)
+    .executeTakeFirst();
+}
 
 function live(row: Row | undefined, now: number): IssuerRecord | undefined {
   if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;

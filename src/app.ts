@@ -1,0 +1,279 @@
+/**
+ * The composition root: configuration → store → operations → listeners, and the same backwards to stop. The only
+ * file that sees every room; what one must know of another is handed over here as a small function.
+ */
+import type { RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { createLocalJWKSet } from 'jose';
+import { businessOperations } from './business/index.ts';
+import type { Config, HttpConfig } from './config.ts';
+import type { Lab } from './domain/lab.ts';
+import { decideLogin, parseLoginName } from './domain/login.ts';
+import { type Gateway, startGateway } from './gateway/index.ts';
+import { loadGatewayKey } from './gateway/keys.ts';
+import { hasNativeCiphers } from './gateway/ssh2.ts';
+import { createApi } from './http/api.ts';
+import { loadDocument } from './http/document.ts';
+import { listen } from './http/listen.ts';
+import { createAuthenticator } from './identity/index.ts';
+import { hashPassword } from './identity/password.ts';
+import { createRemoteIssuer } from './identity/remote-issuer.ts';
+import type { Logger } from './log.ts';
+import { platformOperations } from './platform/index.ts';
+import type { Cluster } from './store/clusters.ts';
+import { openStore, type Store } from './store/index.ts';
+import { createInstallation } from './store/installation.ts';
+import { findLoginFacts } from './store/logins.ts';
+import { findPassword, setPassword } from './store/passwords.ts';
+import { findUserByEmail } from './store/users.ts';
+import { type Driver, startSyncLoop } from './sync/index.ts';
+
+export interface AppOptions {
+  config: Config;
+  log: Logger;
+  /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
+  installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
+  /** Also check replies against the API documents (for tests). */
+  checkReplies?: boolean;
+  now?: () => number;
+}
+
+export interface App extends AsyncDisposable {
+  store: Store;
+  gatewayFingerprint: string;
+  issuerUrl: string;
+  /** Whether ssh2's native ciphers are loaded; without them the gateway is several times slower. */
+  fastCiphers: boolean;
+}
+
+const stopGraceMs = 1_000;
+
+/** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, log, now = Date.now } = options;
+  const parts = new AsyncDisposableStack();
+  // What talks to people stops at the same time, before anything that it needs.
+  const fronts: { stop(): Promise<void> }[] = [];
+  try {
+    const store = await openStore(config.dataDir);
+    parts.defer(() => store.close());
+    if (options.installation) await install(store, options.installation, now());
+
+    const hostKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
+    const clientKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
+    const issuer = await startIssuer(config, store, log, now, parts, fronts);
+
+    // The gateway stops before the loop, so that people are told the server stops, not that their login node did.
+    let gateway: Gateway | undefined;
+    const loop = await startSyncLoop({
+      store,
+      createDriver: (cluster) =>
+        createDriver(cluster, {
+          config,
+          gatewayKey: clientKey.publicKey,
+          endSessions: (loginNode) => {
+            const text = 'The login node is restarting. Log in again in a moment.';
+            gateway?.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+          },
+          log,
+        }),
+      intervalMs: config.sync.intervalMs,
+      log,
+      now,
+    });
+    parts.defer(() => loop.stop());
+    parts.defer(() => stopAll(fronts));
+
+    gateway = await startGateway({
+      listen: config.gateway.listen,
+      hostKey: hostKey.privateKey,
+      clientKey: clientKey.privateKey,
+      authorize: async ({ loginName, fingerprint }) => {
+        const login = parseLoginName(loginName);
+        const facts = login && (await findLoginFacts(store.read, { ...login, fingerprint }));
+        return decideLogin(facts, now());
+      },
+      log,
+    });
+    fronts.push(gateway);
+    parts.defer(recheckOnChange(store, gateway, log));
+
+    const authenticate = createAuthenticator({
+      store,
+      rules: {
+        issuer: issuer.url,
+        audiences: config.identity.audiences,
+        serviceAccountClaim: config.identity.serviceAccountClaim,
+      },
+      keys: issuer.keys,
+      userinfo: issuer.userinfo,
+      now,
+    });
+    const common = {
+      checkReady: async () => void (await store.read.selectFrom('counters').select('value').execute()),
+      checkReplies: options.checkReplies ?? false,
+      log,
+      now,
+    };
+    const business = createApi({
+      ...common,
+      document: loadDocument('business'),
+      sibling: { title: 'Platform API', url: config.platform.url },
+      operations: businessOperations,
+      deps: { store },
+      authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
+    });
+    const platform = createApi({
+      ...common,
+      document: loadDocument('platform'),
+      sibling: { title: 'Business API', url: config.business.url },
+      operations: platformOperations,
+      deps: {
+        store,
+        gateway: {
+          hostname: config.gateway.hostname,
+          port: config.gateway.port,
+          hostKey: hostKey.publicKey,
+          fingerprint: hostKey.fingerprint,
+        },
+        signIn: {
+          platformUrl: config.platform.url,
+          businessUrl: config.business.url,
+          issuer: issuer.url,
+          audiences: config.identity.audiences,
+          cliClientId: config.identity.cliClientId,
+          scopes: issuer.scopes,
+        },
+      },
+      authenticate: (authorization) => authenticate(authorization, 'forbidden'),
+    });
+    fronts.push(await serveHttp('Business API', config.business, business));
+    fronts.push(await serveHttp('Platform API', config.platform, platform));
+
+    const started = parts.move();
+    return {
+      store,
+      gatewayFingerprint: hostKey.fingerprint,
+      issuerUrl: issuer.url,
+      fastCiphers: hasNativeCiphers,
+      [Symbol.asyncDispose]: () => started.disposeAsync(),
+    };
+  } catch (error) {
+    await stopAll(fronts);
+    await parts.disposeAsync();
+    throw error;
+  }
+}
+
+async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
+  await Promise.all(fronts.splice(0).map((front) => front.stop()));
+}
+
+async function install(
+  store: Store,
+  { lab, source, passwords = new Map() }: NonNullable<AppOptions['installation']>,
+  now: number,
+): Promise<void> {
+  await createInstallation(store, lab, source, now);
+  for (const [email, password] of passwords) {
+    const user = await findUserByEmail(store.read, email);
+    if (!user || (await findPassword(store.read, email))) continue;
+    const hash = await hashPassword(password);
+    await store.write((tx) => setPassword(tx, { userId: user.id, hash, now }));
+  }
+}
+
+/** Where tokens come from: the issuer elsewhere, or the embedded one, which listens then. */
+async function startIssuer(
+  config: Config,
+  store: Store,
+  log: Logger,
+  now: () => number,
+  parts: AsyncDisposableStack,
+  fronts: { stop(): Promise<void> }[],
+) {
+  const { identity } = config;
+  if (identity.issuer !== undefined) {
+    return { url: identity.issuer, scopes: identity.scopes, ...createRemoteIssuer(identity.issuer) };
+  }
+  const { url } = identity.embedded;
+  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
+  const { createIssuer } = await import('./identity/issuer/index.ts');
+  const issuer = await createIssuer({
+    url,
+    store,
+    dataDir: config.dataDir,
+    audience: identity.audiences[0] ?? 'andromeda',
+    cliClientId: identity.cliClientId,
+    ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
+    log,
+    now,
+  });
+  parts.defer(() => issuer.stop());
+  fronts.push(await serveHttp('embedded issuer', identity.embedded, issuer.handle));
+  return {
+    url,
+    keys: createLocalJWKSet(issuer.jwks),
+    userinfo: async () => ({}),
+    scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
+  };
+}
+
+async function createDriver(
+  cluster: Cluster,
+  deps: { config: Config; gatewayKey: string; endSessions(loginNode: string): void; log: Logger },
+): Promise<Driver> {
+  const { config, gatewayKey, endSessions, log } = deps;
+  const { createSimulatedDriver } = await import('./sync/drivers/simulated/index.ts');
+  return createSimulatedDriver({
+    name: cluster.name,
+    scheduler: cluster.scheduler,
+    settings: JSON.parse(cluster.driver).simulated,
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+    log,
+    async startLoginNode(dataDir, accounts) {
+      const { startLoginNode } = await import('./login-node/index.ts');
+      const node = await startLoginNode({
+        dataDir: join(dataDir, 'login'),
+        authorizedKey: gatewayKey,
+        accounts,
+        log,
+      });
+      return {
+        ...pick(node),
+        get running() {
+          return node.running;
+        },
+        setAccounts: (next) => node.setAccounts(next),
+        stop() {
+          endSessions(`${node.host}:${node.port}`);
+          return node.stop();
+        },
+      };
+    },
+  });
+}
+
+function pick({ host, port, hostKey }: { host: string; port: number; hostKey: string }) {
+  return { host, port, hostKey };
+}
+
+/** Sessions are looked at again after every commit that could end one; many commits at once are one look. */
+function recheckOnChange(store: Store, gateway: Gateway, log: Logger): () => void {
+  let due: NodeJS.Immediate | undefined;
+  const stop = store.onChange(() => {
+    due ??= setImmediate(() => {
+      due = undefined;
+      gateway.recheck().catch((error) => log.error('gateway.recheck.failed', { error }));
+    });
+  });
+  return () => {
+    stop();
+    clearImmediate(due);
+  };
+}
+
+async function serveHttp(name: string, { listen: address, tls }: HttpConfig, handler: RequestListener) {
+  const listener = await listen(handler, { name, ...address, tls });
+  return { stop: () => listener.stop(stopGraceMs) };
+}

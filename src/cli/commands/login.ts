@@ -1,0 +1,88 @@
+/** `andromeda auth login`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628). */
+import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
+import { CliError, failure, type Outcome, usage } from '../exit.ts';
+import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
+import { discover } from '../net/discovery.ts';
+import { getMe } from '../net/me.ts';
+import { oneLine, print, say } from '../output.ts';
+import { findKey } from '../session/current.ts';
+import { type LocalState, openLocalState } from '../session/files.ts';
+import { nameOf, type Session } from '../session/session.ts';
+
+/** Signs in, stores the session and says who it is. Ctrl-C ends the wait. */
+export async function login(options: EnvironmentOptions): Promise<Outcome> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  const key = await findKey(state, selection);
+  if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
+  return interruptible(async (signal) => {
+    const { scope, ...environment } = await discover(key.platformUrl, signal);
+    const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
+    announce(key.platformUrl, device);
+    const waiting = process.stderr.isTTY;
+    if (waiting) process.stderr.write('Waiting for you to sign in …');
+    const tokens = await device.wait().finally(() => waiting && process.stderr.write('\n'));
+    const session: Session = { scope, ...environment, ...tokens };
+    return finish(state, selection, session, signal);
+  });
+}
+
+function announce(platformUrl: string, device: DeviceCode): void {
+  const plain = oneLine(device.verificationUri);
+  print(`To sign in to ${platformUrl}, open`);
+  print();
+  print(`    ${oneLine(device.verificationUriComplete ?? plain)}`);
+  print();
+  print(device.verificationUriComplete ? `or open ${plain} and enter the code` : 'and enter the code');
+  print();
+  print(`    ${oneLine(device.userCode)}`);
+  print();
+}
+
+async function finish(
+  state: LocalState,
+  selection: Selection,
+  session: Session,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const me = await getMe(session, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return { status: undefined, message: error instanceof Error ? error.message : String(error) };
+  });
+  if ('user' in me) {
+    await store(state, selection, { ...session, user: me.user });
+    print(`Signed in as ${nameOf(me.user)}`);
+    return 'ok';
+  }
+  // The issuer knows this person, the service does not: a session would be of no use.
+  if (me.status === 401 || me.status === 403)
+    throw failure(`The issuer signed you in, but ${session.businessUrl} refused you: ${reason(me)}`);
+  await store(state, selection, session);
+  print(`Signed in to ${session.platformUrl}`);
+  say(`Who you are could not be read from ${session.businessUrl}: ${reason(me)}`);
+  return 'ok';
+}
+
+function reason({ status, message }: { status?: number | undefined; message?: string }): string {
+  return oneLine([status, message].filter((part) => part !== undefined).join(' '));
+}
+
+/** `--url` binds the profile to this environment; an address from elsewhere only when it has none yet. */
+async function store(state: LocalState, { profile, explicit }: Selection, session: Session): Promise<void> {
+  await state.exclusively(profile, async () => {
+    await state.sessions.put(profile, session);
+    if (explicit || (await state.bindings.find(profile)) === undefined)
+      await state.bindings.bind(profile, session.platformUrl);
+  });
+}
+
+async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const interrupt = () => controller.abort(new CliError('interrupted', 'Sign-in was cancelled.'));
+  process.once('SIGINT', interrupt);
+  try {
+    return await work(controller.signal);
+  } finally {
+    process.off('SIGINT', interrupt);
+  }
+}

@@ -1,0 +1,30 @@
+/** `andromeda auth status`: what is stored, without asking anyone. */
+import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
+import { failure, type Outcome } from '../exit.ts';
+import { oneLine, print } from '../output.ts';
+import { findKey, notSignedIn, sessionEnded, storedSession } from '../session/current.ts';
+import { openLocalState } from '../session/files.ts';
+import { nameOf, type Session } from '../session/session.ts';
+
+/** Prints who is signed in, where, and until when. Exits 1 when nobody is. */
+export async function status(options: EnvironmentOptions): Promise<Outcome> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  const session = await storedSession(state, selection);
+  if (!session) throw notSignedIn(await findKey(state, selection), selection);
+  const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
+  if (expired && session.refreshToken === undefined) throw failure(sessionEnded);
+
+  const { user } = session;
+  print(user ? `Signed in as ${nameOf(user)}` : 'Signed in');
+  print(`Environment   ${session.platformUrl}`);
+  print(`Profile       ${selection.profile}`);
+  print(`Access token  ${lifetime(session, expired)}`);
+  return 'ok';
+}
+
+function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): string {
+  if (expiresAt === undefined) return 'valid until the issuer ends it';
+  const refresh = refreshToken === undefined ? 'then sign in again' : 'refreshed when needed';
+  return `${expired ? 'expired' : 'valid until'} ${oneLine(expiresAt)}, ${refresh}`;
+}

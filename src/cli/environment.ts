@@ -1,0 +1,41 @@
+/** Which environment and profile one command works with. */
+import { usage } from './exit.ts';
+import { isSafeUrl } from './net/url.ts';
+
+export interface EnvironmentOptions {
+  profile?: string;
+  url?: string;
+}
+
+export interface Selection {
+  profile: string;
+  /** Named for this command alone: by `--url`, else by ANDROMEDA_URL. */
+  url: string | undefined;
+  /** Named by `--url`: at login, that binds the profile (contract, "Profiles"). */
+  explicit: boolean;
+}
+
+/** Reads flags first, then the environment variables (contract, "Profiles"). */
+export function selectEnvironment(options: EnvironmentOptions, env = process.env): Selection {
+  const profile = options.profile ?? (env.ANDROMEDA_PROFILE || 'default');
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(profile))
+    throw usage('A profile name has 1 to 64 letters, digits, dots, underscores or hyphens.');
+  const url = options.url ?? (env.ANDROMEDA_URL || undefined);
+  return {
+    profile,
+    url: url === undefined ? undefined : parsePlatformUrl(url),
+    explicit: options.url !== undefined,
+  };
+}
+
+/** A Platform base URL in its one spelling: the key under which sessions are kept. */
+export function parsePlatformUrl(text: string): string {
+  const url = URL.parse(text);
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || !url.hostname)
+    throw usage(`'${text}' is not a platform URL; it looks like https://platform.example.org.`);
+  if (url.username || url.password || url.search || url.hash)
+    throw usage('A platform URL carries no user name, password, query or fragment.');
+  if (!isSafeUrl(url))
+    throw usage(`${url.origin} is plain http; only https is used, except towards this machine itself.`);
+  return url.href.replace(/\/+$/, '');
+}

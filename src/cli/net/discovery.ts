@@ -1,0 +1,70 @@
+/** What an environment says about itself: the contract's section "Authentication", in the format of RFC 9728. */
+import { failure } from '../exit.ts';
+import { getJson } from './request.ts';
+import { isSafeUrl, join } from './url.ts';
+
+export interface Environment {
+  platformUrl: string;
+  businessUrl: string;
+  issuer: string;
+  clientId: string;
+  /** Scopes to ask for, space separated. */
+  scope: string;
+}
+
+const path = '/.well-known/oauth-protected-resource';
+
+/** Asks the environment at `platformUrl` how to sign in to it. */
+export async function discover(platformUrl: string, signal?: AbortSignal): Promise<Environment> {
+  const url = join(platformUrl, path);
+  const { status, body } = await getJson({ url, signal });
+  if (status !== 200) throw failure(`${url.href} answered ${status}; is this the platform URL?`);
+  if (!body) throw failure(`${url.href} did not answer with a JSON object; is this the platform URL?`);
+  const environment = parseEnvironment(platformUrl, body);
+  if (typeof environment === 'string') throw failure(`${url.href} cannot be used: ${environment}.`);
+  return environment;
+}
+
+/** The environment, or what is wrong with the document. */
+export function parseEnvironment(platformUrl: string, body: Record<string, unknown>): Environment | string {
+  const { resource, authorization_servers: issuers, svc_audiences: audiences } = body;
+  const { svc_business_url: business, svc_cli_client_id: clientId, svc_scopes: scopes } = body;
+  const methods = body.bearer_methods_supported;
+  // RFC 9728 §3.3: a document about another resource must not be used, or one site could speak for another.
+  if (typeof resource !== 'string' || withoutSlash(resource) !== platformUrl)
+    return '`resource` is not the URL that was asked for';
+  const issuer = isStrings(issuers) ? issuers[0] : undefined;
+  if (!isSafe(issuer)) return '`authorization_servers` names no issuer at an https address';
+  if (!isSafe(business)) return '`svc_business_url` is not an https address';
+  if (!isStrings(audiences)) return '`svc_audiences` is not a list of audiences';
+  if (typeof clientId !== 'string' || clientId === '') return '`svc_cli_client_id` is missing';
+  if (methods !== undefined && !(isStrings(methods) && methods.includes('header')))
+    return '`bearer_methods_supported` leaves out `header`';
+  if (scopes !== undefined && !isStrings(scopes)) return '`svc_scopes` is not a list of scopes';
+  return {
+    platformUrl,
+    businessUrl: withoutSlash(business),
+    issuer,
+    clientId,
+    scope: (scopes ?? defaultScopes(audiences)).join(' '),
+  };
+}
+
+/** Contract, "Authentication" 4. `zitadel` is the identity provider whose scope names these are. */
+function defaultScopes(audiences: string[]): string[] {
+  const own = audiences.map((audience) => `urn:zitadel:iam:org:project:id:${audience}:aud`);
+  return ['openid', 'profile', 'email', 'offline_access', ...own];
+}
+
+function isSafe(value: unknown): value is string {
+  const url = typeof value === 'string' ? URL.parse(value) : null;
+  return url !== null && isSafeUrl(url) && !url.username && !url.password && !url.search && !url.hash;
+}
+
+function isStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string' && item !== '');
+}
+
+function withoutSlash(url: string): string {
+  return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
+}

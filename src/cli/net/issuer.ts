@@ -1,0 +1,134 @@
+/** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
+import * as client from 'openid-client';
+import { CliError, failure } from '../exit.ts';
+import { oneLine } from '../output.ts';
+import { codeOf, describeTransport } from './transport-error.ts';
+import { isSafeUrl } from './url.ts';
+
+export interface Tokens {
+  accessToken: string;
+  refreshToken?: string;
+  expiresAt?: string;
+  scope?: string;
+}
+
+interface Client {
+  issuer: string;
+  clientId: string;
+}
+
+/**
+ * A refresh happens under the profile's lock, which others break after 30 seconds: its two requests (the
+ * issuer's metadata, the token) must have failed by then.
+ */
+const timeoutSeconds = 10;
+
+/** Reads the issuer's metadata. `signal` reaches every later request of the configuration. */
+export async function connect(
+  { issuer, clientId }: Client,
+  signal?: AbortSignal,
+): Promise<client.Configuration> {
+  // Metadata may name any address; neither tokens nor codes leave this machine in plain text.
+  const guarded: client.CustomFetch = (url, options) => {
+    if (!isSafeUrl(new URL(url)))
+      throw failure(`The issuer names ${url}, which is plain http; nothing was sent.`);
+    const signals = [options.signal, signal].filter((one) => one !== undefined);
+    return fetch(url, { ...options, body: options.body ?? null, signal: AbortSignal.any(signals) });
+  };
+  try {
+    return await client.discovery(new URL(issuer), clientId, undefined, client.None(), {
+      [client.customFetch]: guarded,
+      timeout: timeoutSeconds,
+      execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
+    });
+  } catch (error) {
+    throw explain(error, issuer, signal);
+  }
+}
+
+/** New tokens for a refresh token (RFC 6749 §6), or `refused` when only a new sign-in helps. */
+export async function refreshTokens(
+  who: Client,
+  refreshToken: string,
+  now: () => number,
+): Promise<Tokens | 'refused'> {
+  const configuration = await connect(who);
+  const asked = now();
+  try {
+    return tokensOf(await client.refreshTokenGrant(configuration, refreshToken), asked);
+  } catch (error) {
+    const status = refusal(error);
+    if (status !== undefined && status < 500 && status !== 429) return 'refused';
+    throw explain(error, who.issuer);
+  }
+}
+
+/** Tells the issuer that a token is no longer used (RFC 7009). Says why when that did not work. */
+export async function revokeToken(who: Client, token: string, hint: string): Promise<void> {
+  const configuration = await connect(who);
+  if (!configuration.serverMetadata().revocation_endpoint)
+    throw failure(`${oneLine(who.issuer)} offers no way to revoke it.`);
+  try {
+    await client.tokenRevocation(configuration, token, { token_type_hint: hint });
+  } catch (error) {
+    throw explain(error, who.issuer);
+  }
+}
+
+/** What a token response says, with the expiry counted from when it was asked for. */
+export function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens {
+  const { access_token, refresh_token, expires_in, scope } = response;
+  return {
+    accessToken: access_token,
+    ...(refresh_token !== undefined && { refreshToken: refresh_token }),
+    ...(expires_in !== undefined && { expiresAt: new Date(asked + expires_in * 1000).toISOString() }),
+    ...(scope !== undefined && { scope }),
+  };
+}
+
+/** The HTTP status when the issuer itself said no, in OAuth's words. */
+function refusal(error: unknown): number | undefined {
+  const said =
+    error instanceof client.ResponseBodyError || error instanceof client.WWWAuthenticateChallengeError;
+  return said ? error.status : undefined;
+}
+
+/** One sentence for whatever a request to the issuer failed with. */
+export function explain(error: unknown, issuer: string, signal?: AbortSignal): unknown {
+  if (signal?.aborted) return signal.reason;
+  const own = ownError(error);
+  if (own) return own;
+  if (error instanceof client.ResponseBodyError)
+    return failure(`${issuer} refused: ${oneLine(error.error_description ?? error.error)}.`, error);
+  if (isUnreachable(error)) return describeTransport(error, new URL(issuer).origin);
+  if (codeOf(error) === 'OAUTH_TIMEOUT') return failure(`${issuer} did not answer in time.`, error);
+  const status = answeredStatus(error);
+  if (status !== undefined)
+    return failure(`${issuer} answered ${status}${status >= 500 ? '; try again later' : ''}.`, error);
+  const message = error instanceof Error ? error.message : String(error);
+  return failure(`${issuer} cannot be used: ${oneLine(message)}.`, error);
+}
+
+/** Whether trying again may help: no connection, no answer in time, or a server in trouble (RFC 8628 §3.5). */
+export function isPassing(error: unknown): boolean {
+  const status = answeredStatus(error);
+  if (status !== undefined) return status >= 500 || status === 429;
+  return !ownError(error) && (isUnreachable(error) || codeOf(error) === 'OAUTH_TIMEOUT');
+}
+
+/** fetch reports every failure to connect as a TypeError with the system's error as its cause. */
+function isUnreachable(error: unknown): boolean {
+  return error instanceof TypeError && error.cause instanceof Error;
+}
+
+/** The status of an answer that is not in OAuth's form; openid-client hands the response on as a cause. */
+function answeredStatus(error: unknown): number | undefined {
+  if (error instanceof client.ResponseBodyError) return error.status;
+  return error instanceof Error && error.cause instanceof Response ? error.cause.status : undefined;
+}
+
+/** openid-client wraps what our own guard threw. */
+function ownError(error: unknown): CliError | undefined {
+  if (error instanceof CliError) return error;
+  return error instanceof Error && error.cause instanceof CliError ? error.cause : undefined;
+}

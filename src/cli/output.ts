@@ -1,0 +1,67 @@
+/** Data goes to stdout, everything said to the person goes to stderr. No colour is used, so NO_COLOR holds. */
+import { CommanderError } from 'commander';
+import { DomainError } from '../domain/error.ts';
+import { CliError, exitStatus } from './exit.ts';
+
+/** Writes one line of data to stdout. */
+export function print(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Writes one sentence to stderr. */
+export function say(sentence: string): void {
+  process.stderr.write(`${sentence}\n`);
+}
+
+/** Text from elsewhere on one line, without the control characters that could drive the terminal. */
+export function oneLine(text: string): string {
+  return text.replace(/\s*[\p{Cc}\p{Zl}\p{Zp}]+\s*/gu, ' ').trim();
+}
+
+/** Keeps `andromeda … | head` quiet: a reader that has seen enough is no failure. */
+export function tolerateClosedPipes(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error) => {
+      if (!isClosedPipe(error)) throw error;
+    });
+  }
+}
+
+/** Whether the reader of our output has gone away. */
+export function isClosedPipe(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EPIPE';
+}
+
+/** Says what went wrong and returns the exit status for it. */
+export function report(error: unknown): number {
+  if (isClosedPipe(error)) return exitStatus.ok;
+  if (error instanceof CommanderError) return reportCommander(error);
+  if (error instanceof CliError) {
+    say(error.message);
+    debug(error);
+    return exitStatus[error.outcome];
+  }
+  say(error instanceof DomainError ? error.message : `Something went wrong: ${oneLine(String(error))}`);
+  debug(error);
+  return exitStatus.failure;
+}
+
+function reportCommander(error: CommanderError): number {
+  if (error.exitCode === 0) return exitStatus.ok;
+  // Help was shown in place of an error: the person named a group of commands and none of them.
+  if (error.code !== 'commander.help') say(sentenceOf(error.message));
+  return exitStatus.usage;
+}
+
+/** Commander's message as one plain sentence. */
+function sentenceOf(message: string): string {
+  const [, text = message, suggestion] =
+    /^(?:error: )?(.*?)(?:\n\(Did you mean (.*)\?\))?$/s.exec(message) ?? [];
+  const clause = oneLine(text).replace(/\.$/, '').replace('. Expected', ': expected');
+  const start = clause.charAt(0).toUpperCase() + clause.slice(1);
+  return suggestion ? `${start}; did you mean ${suggestion}?` : `${start}; see \`andromeda --help\`.`;
+}
+
+function debug(error: unknown): void {
+  if (process.env.ANDROMEDA_DEBUG && error instanceof Error) say(error.stack ?? error.message);
+}

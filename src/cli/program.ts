@@ -1,0 +1,153 @@
+/**
+ * The command line. It owns the commands people type, what they print and their exit statuses, the session
+ * on this machine, and the HTTP calls to the two APIs. It must not know the server's inside: it imports
+ * `src/domain` and its own files only; what needs the server is handed in by `main.ts`.
+ *
+ *   argv → commander (here) → commands/*.ts → session/ (who) → net/ (the wire) → stdout, or one sentence
+ *   on stderr → exit.ts
+ *
+ * Every command loads its module when it runs: start-up time is part of what people notice.
+ */
+import { Command, Option } from 'commander';
+import type { CallOptions } from './commands/call.ts';
+import type { EnvironmentOptions } from './environment.ts';
+import { exitStatus, type Outcome, usage } from './exit.ts';
+import { report, tolerateClosedPipes } from './output.ts';
+
+export interface ServeOptions {
+  config?: string;
+  demo: boolean;
+  data?: string;
+}
+
+/** What only the server's rooms can do, handed over by `main.ts`. */
+export interface ServerCommands {
+  /** Resolves to the exit status once the server was stopped. */
+  serve(options: ServeOptions): Promise<number>;
+  /** Names and versions of parts that only the server loads, for `andromeda version`. */
+  components?(): Promise<Record<string, string>>;
+}
+
+/** Runs one command line (without `node` and the script's name) and resolves to the exit status. */
+export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
+  tolerateClosedPipes();
+  let status: number = exitStatus.ok;
+  const program = createProgram(server, (ended) => {
+    status = ended;
+  });
+  try {
+    await program.parseAsync(argv[0] === '--version' ? ['version'] : [...argv], { from: 'user' });
+    return status;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+function createProgram(server: ServerCommands, finish: (status: number) => void): Command {
+  const done = (outcome: Outcome) => finish(exitStatus[outcome]);
+  const program = new Command('andromeda')
+    .description('Access to GPU clusters: the service, and the client of its two APIs')
+    .configureOutput({ outputError: () => {} }) // said by `report`, in our words
+    .exitOverride()
+    .enablePositionalOptions() // lets `call` stop reading flags at its first argument
+    .addHelpText('after', example('andromeda serve --demo', 'andromeda call business GET /me'));
+
+  program
+    .command('serve')
+    .description('run the service')
+    .option('--config <file>', 'the installation to run (YAML)')
+    .option('--demo', 'run a demonstration on this machine, without a file')
+    .option('--data <dir>', 'where the demonstration keeps its data')
+    .addHelpText('after', example('andromeda serve --demo', 'andromeda serve --config andromeda.yaml'))
+    .action(async (options: { config?: string; demo?: true; data?: string }) =>
+      finish(await server.serve(serveOptions(options))),
+    );
+
+  const call = program
+    .command('call')
+    .description('send one request to an API and print the body of its answer')
+    .usage('[flags] <api> <METHOD> <path>')
+    .argument('<api>', 'business or platform')
+    .argument('<METHOD>', 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS')
+    .argument('<path>', 'begins with /, may carry a query')
+    .passThroughOptions() // contract, "Flag position"
+    .allowExcessArguments() // refused by the command, which can say why
+    .option("-H, --header <'name: value'>", 'add a request header; repeatable', collect)
+    .option('-d, --data <value>', 'request body: the value, @<path> for a file, @- for standard input', once);
+  environmentFlags(call)
+    .addHelpText(
+      'after',
+      example(
+        'andromeda call business GET /me',
+        "andromeda call -H 'Idempotency-Key: 1' -H 'Audit-Reason: new laptop' -d @key.json business POST /me/ssh-keys",
+      ),
+    )
+    .action(async (_api, _method, _path, options: CallOptions, command: Command) =>
+      done(await (await import('./commands/call.ts')).call(command.args, options)),
+    );
+
+  addAuth(program, done);
+
+  program
+    .command('version')
+    .description('print the versions of this program and of what it runs on')
+    .addHelpText('after', example('andromeda version'))
+    .action(async () => done(await (await import('./commands/version.ts')).version(server.components)));
+
+  return program;
+}
+
+function addAuth(program: Command, done: (outcome: Outcome) => void): void {
+  const auth = program
+    .command('auth')
+    .description('sign in, see who is signed in, sign out')
+    .addHelpText('after', example('andromeda auth login --url https://platform.example.org'));
+
+  environmentFlags(auth.command('login').description('sign in with a browser, here or on another device'))
+    .addHelpText('after', example('andromeda auth login --url https://platform.example.org'))
+    .action(async (options: EnvironmentOptions) =>
+      done(await (await import('./commands/login.ts')).login(options)),
+    );
+  environmentFlags(auth.command('status').description('print who is signed in, where and until when'))
+    .addHelpText('after', example('andromeda auth status'))
+    .action(async (options: EnvironmentOptions) =>
+      done(await (await import('./commands/status.ts')).status(options)),
+    );
+  environmentFlags(auth.command('logout').description('end the session, here and at the issuer'))
+    .addHelpText('after', example('andromeda auth logout --profile staging'))
+    .action(async (options: EnvironmentOptions) =>
+      done(await (await import('./commands/logout.ts')).logout(options)),
+    );
+}
+
+function environmentFlags(command: Command): Command {
+  return command
+    .addOption(new Option('--profile <name>', 'stored environment to use (ANDROMEDA_PROFILE; "default")'))
+    .addOption(new Option('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'));
+}
+
+function serveOptions({ config, demo, data }: { config?: string; demo?: true; data?: string }): ServeOptions {
+  if (config !== undefined && demo) throw usage('Give either --config or --demo, not both.');
+  if (config === undefined && !demo)
+    throw usage('Say what to serve: `andromeda serve --config FILE`, or `andromeda serve --demo` to try it.');
+  if (data !== undefined && !demo)
+    throw usage('--data goes with --demo; with --config, the file names dataDir.');
+  return {
+    demo: demo ?? false,
+    ...(config !== undefined && { config }),
+    ...(data !== undefined && { data }),
+  };
+}
+
+function collect(value: string, previous: string[] | undefined): string[] {
+  return [...(previous ?? []), value];
+}
+
+function once(value: string, previous: string | undefined): string {
+  if (previous !== undefined) throw usage('-d/--data may be given once.');
+  return value;
+}
+
+function example(...lines: string[]): string {
+  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
+}

@@ -1,0 +1,88 @@
+/**
+ * A lock between processes: a file that only one of them can create. It names its holder, so that what a
+ * killed process leaves behind does not stand in the way.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { failure } from '../exit.ts';
+import { isObject } from '../net/request.ts';
+
+/** Work under the lock must end sooner than this: after it, others take the lock for abandoned. */
+const staleMs = 30_000;
+const retryMs = 50;
+
+/** Runs `work` while holding the lock at `path`. */
+export async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const holder = JSON.stringify({ pid: process.pid, host: hostname(), nonce: randomUUID() });
+  await acquire(path, holder);
+  try {
+    return await work();
+  } finally {
+    // Another process may have judged us dead: what is there now is then not ours to remove.
+    if ((await contents(path)) === holder) await rm(path, { force: true });
+  }
+}
+
+async function acquire(path: string, holder: string): Promise<void> {
+  const deadline = Date.now() + 2 * staleMs;
+  while (!(await create(path, holder))) {
+    if (await isAbandoned(path)) await breakLock(path, holder);
+    else if (Date.now() > deadline)
+      throw failure(`Another andromeda command does not release ${path}; delete it if none is running.`);
+    else await sleep(retryMs);
+  }
+}
+
+/** True when the file was made by this call. */
+async function create(path: string, holder: string): Promise<boolean> {
+  try {
+    await writeFile(path, holder, { flag: 'wx', mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw failure(`${path} cannot be written: ${error instanceof Error ? error.message : error}.`, error);
+  }
+}
+
+/** One process at a time breaks locks; two could each remove what the other has just made. */
+async function breakLock(path: string, holder: string): Promise<void> {
+  const breaker = `${path}.break`;
+  if (!(await create(breaker, holder))) {
+    if ((await ageOf(breaker)) > staleMs) await rm(breaker, { force: true });
+    return;
+  }
+  try {
+    if (await isAbandoned(path)) await rm(path, { force: true });
+  } finally {
+    await rm(breaker, { force: true });
+  }
+}
+
+async function isAbandoned(path: string): Promise<boolean> {
+  if ((await ageOf(path)) > staleMs) return true;
+  const text = await contents(path);
+  return text !== undefined && isGone(text);
+}
+
+/** Whether the holder was a process of this machine that has ended; a home may be shared by several machines. */
+function isGone(holder: string): boolean {
+  try {
+    const value: unknown = JSON.parse(holder);
+    if (!isObject(value) || value.host !== hostname() || typeof value.pid !== 'number') return false;
+    process.kill(value.pid, 0); // signal 0 only asks
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+  }
+}
+
+async function ageOf(path: string): Promise<number> {
+  const found = await stat(path).catch(() => undefined);
+  return found ? Date.now() - found.mtimeMs : 0;
+}
+
+async function contents(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch(() => undefined);
+}

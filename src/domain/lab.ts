@@ -1,0 +1,113 @@
+/** The lab file: an installation described as data. */
+import { DomainError } from './error.ts';
+import { isUuid } from './id.ts';
+import { isPermissionKey, type PermissionKey, type Role } from './permission.ts';
+import { isUsername } from './username.ts';
+
+export interface LabUser {
+  email: string;
+  name?: string;
+  staff?: string[];
+}
+
+export interface LabMember {
+  email: string;
+  role: Role;
+  username?: string;
+  permissions?: PermissionKey[];
+}
+
+export interface LabOrganization {
+  slug: string;
+  name: string;
+  autoJoinDomains?: string[];
+  members?: LabMember[];
+}
+
+export interface LabCluster {
+  name: string;
+  id?: string;
+  organization: string;
+  site?: { id: string; name: string };
+  scheduler?: 'sunk' | 'kubernetes';
+  simulated?: { computeNodes: number; gpusPerNode: number; applyMs?: number };
+  slurm?: object;
+  kubernetes?: object;
+}
+
+export interface LabGrant {
+  user: string;
+  cluster: string;
+  relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+  namespace?: string;
+  roleId?: string;
+  expiresAt?: string;
+}
+
+export interface Lab {
+  users?: LabUser[];
+  organizations?: LabOrganization[];
+  clusters?: LabCluster[];
+  grants?: LabGrant[];
+}
+
+/** Throws `invalid_request` with the first thing in a lab that cannot be, beyond the shape of the file. */
+export function checkLab(lab: Lab): void {
+  const slugs = new Set<string>();
+  for (const organization of lab.organizations ?? []) {
+    once(slugs, organization.slug, 'organization');
+    const emails = new Set<string>();
+    const usernames = new Set<string>();
+    for (const member of organization.members ?? []) {
+      once(emails, member.email.toLowerCase(), `member of ${organization.slug}`);
+      if (member.username !== undefined) {
+        if (!isUsername(member.username)) {
+          throw invalid(
+            `"${member.username}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
+          );
+        }
+        once(usernames, member.username, `username in ${organization.slug}`);
+      }
+      const unknown = member.permissions?.find((permission) => !isPermissionKey(permission));
+      if (unknown) throw invalid(`${unknown} is not a permission.`);
+    }
+    if ((organization.members ?? []).every((member) => member.role !== 'owner')) {
+      throw invalid(`Organization ${organization.slug} needs an owner.`);
+    }
+  }
+  const names = new Set<string>();
+  const ids = new Set<string>();
+  for (const cluster of lab.clusters ?? []) {
+    once(names, cluster.name, 'cluster');
+    if (cluster.id !== undefined) {
+      if (!isUuid(cluster.id)) throw invalid(`Cluster ${cluster.name}: the id ${cluster.id} is not a UUID.`);
+      once(ids, cluster.id.toLowerCase(), 'cluster id');
+    }
+    if (!slugs.has(cluster.organization)) {
+      throw invalid(
+        `Cluster ${cluster.name} names the organization ${cluster.organization}, which is not in the file.`,
+      );
+    }
+    if (!cluster.simulated) {
+      throw invalid(
+        `Cluster ${cluster.name}: this version drives simulated clusters only; give it a simulated section.`,
+      );
+    }
+  }
+  for (const grant of lab.grants ?? []) {
+    if (!names.has(grant.cluster))
+      throw invalid(`A grant names the cluster ${grant.cluster}, which is not in the file.`);
+    if (grant.expiresAt !== undefined && Number.isNaN(Date.parse(grant.expiresAt))) {
+      throw invalid(`A grant's expiresAt is "${grant.expiresAt}", which is not a time.`);
+    }
+  }
+}
+
+function once(seen: Set<string>, value: string, what: string): void {
+  if (seen.has(value)) throw invalid(`The ${what} ${value} is there twice.`);
+  seen.add(value);
+}
+
+function invalid(message: string): DomainError {
+  return new DomainError('invalid_request', message);
+}

@@ -1,0 +1,30 @@
+/** What a login rests on, as data: the composition root decides, the relay only obeys. */
+import type { LoginDecision, Route } from '../domain/login.ts';
+
+export type { Route };
+export type Decision = LoginDecision;
+
+export interface Attempt {
+  loginName: string;
+  /** OpenSSH format without comment: "ssh-ed25519 AAAA…". */
+  publicKey: string;
+  /** "SHA256:…", as ssh-keygen prints it. */
+  fingerprint: string;
+  remoteAddress: string;
+}
+
+/** Decides about an attempt from what is stored now. It is asked again for as long as the session lives. */
+export type Authorize = (attempt: Attempt) => Promise<Decision>;
+
+/** Where a session runs and as whom; a change of it ends the session, a change of shell does not. */
+export function isSamePlace(a: Route, b: Route): boolean {
+  return (
+    a.clusterId === b.clusterId &&
+    a.userId === b.userId &&
+    a.username === b.username &&
+    a.keyId === b.keyId &&
+    a.loginNode.host === b.loginNode.host &&
+    a.loginNode.port === b.loginNode.port &&
+    a.loginNode.hostKey === b.loginNode.hostKey
+  );
+}

@@ -1,0 +1,44 @@
+/**
+ * The commands that run a person's login shell on a login node ("SSH gateway behaviour", Shell). sshd hands an `exec`
+ * line to the shell that the account has in its passwd file, whatever that is, so a line is one command that sh, csh
+ * and fish all read alike: `exec /bin/sh -c '<script>' <name> <arguments>`, every part in single quotes that hold no
+ * newline, no backslash before a quote or a backslash, and no `!`.
+ * Lines are latin1 strings: one character, one byte, so a command that is not UTF-8 comes through unharmed.
+ */
+const choose = [
+  'if [ -f "$s" ] && [ -x "$s" ]; then :;',
+  'elif [ -x /bin/bash ]; then',
+  String.raw`printf "andromeda: your login shell %s is missing or not executable here, using /bin/bash\n" "$s" >&2;`,
+  's=/bin/bash;',
+  String.raw`else printf "andromeda: neither your login shell %s nor /bin/bash can be run here\n" "$s" >&2; exit 127; fi;`,
+  'SHELL=$s; export SHELL;',
+].join(' ');
+
+/** The line that runs `shell` as an interactive login shell, or /bin/bash with a warning where it cannot. */
+export function loginShellLine(shell: string): string {
+  const path = argument('s', 1, latin1(shell));
+  return `exec /bin/sh -c '${path.read} ${choose} exec "$s" -l' andromeda ${path.quoted}`;
+}
+
+/** The line that runs `command` (latin1) as sshd would, with `shell -c`, and with the same fallback. */
+export function commandLine(shell: string, command: string): string {
+  const path = argument('s', 1, latin1(shell));
+  const words = argument('c', 2, command);
+  const script = `${path.read} ${words.read} ${choose} exec "$s" -c "$c"`;
+  return `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${words.quoted}`;
+}
+
+/** Positional argument `position`, read into `name`. What single quotes cannot carry everywhere travels in octal. */
+function argument(name: string, position: number, value: string) {
+  if (!/[\\!\n\r]/.test(value)) return { read: `${name}=$${position};`, quoted: quote(value) };
+  const octal = value.replace(/[\\!\n\r]/g, (c) => `\\0${c.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  // The underscore keeps trailing newlines, which $( ) would drop.
+  return {
+    read: `${name}=$(printf "%b_" "$${position}"); ${name}=\${${name}%_};`,
+    quoted: quote(octal),
+  };
+}
+
+const quote = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
+
+const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1');

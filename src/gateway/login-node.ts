@@ -1,0 +1,121 @@
+/**
+ * The gateway's own login at a login node, as the person's account and with the gateway's key (RFC 4252, section 7).
+ * Nothing is sent to a machine that does not show the pinned host key.
+ */
+import { connect } from 'node:net';
+import { offerToNode } from './algorithms.ts';
+import type { Route } from './decision.ts';
+import type { GatewayLimits } from './limits.ts';
+import { DISCONNECT, SSH } from './messages.ts';
+import type { PrivateKey } from './ssh2.ts';
+import { type End, Transport } from './transport.ts';
+import { blobOf, signatureBlob, signedData } from './user-key.ts';
+import { message, sshString } from './wire.ts';
+
+/** Why there is no connection. The text is one line for the person; `detail` is for the log. */
+export interface NodeFailure {
+  reason: 'unreachable' | 'refused' | 'host-key' | 'login' | 'protocol';
+  text: string;
+  detail: string;
+}
+
+const texts: Record<NodeFailure['reason'], string> = {
+  unreachable: 'The login node cannot be reached. Please try again in a minute.',
+  refused: 'The login node refuses connections, it may be restarting. Please try again in a minute.',
+  'host-key': 'The login node shows a host key that is not the expected one. Please tell your administrator.',
+  login: 'The login node does not let your account in. Please tell your administrator if this goes on.',
+  protocol: 'The connection to the login node failed. Please tell your administrator if this goes on.',
+};
+
+export interface NodeOptions {
+  route: Route;
+  key: PrivateKey;
+  limits: GatewayLimits;
+  /** The cipher of the person's side. */
+  cipher: string;
+  /** Called once, synchronously with the message that let us in, so that nothing after it is lost. */
+  onUp(node: Transport): void;
+  onFailure(failure: NodeFailure): void;
+}
+
+/** Connects; the function returned gives up. */
+export function openLoginNode(options: NodeOptions): () => void {
+  const { route, key, limits } = options;
+  const expected = blobOf(route.loginNode.hostKey);
+  let settled = false;
+  let connected = false;
+  let keyRefused = false;
+
+  const { host, port } = route.loginNode;
+  const socket = connect({ host, port, autoSelectFamily: true });
+  socket.once('connect', () => {
+    connected = true;
+  });
+  const node = new Transport({
+    socket,
+    offer: offerToNode(options.cipher),
+    verifyHostKey: (blob) => {
+      keyRefused = expected.length === 0 || !blob.equals(expected);
+      return !keyRefused;
+    },
+    limits,
+    onReady: () => logIn(node, route.username, key),
+  });
+  const timer = setTimeout(() => fail('unreachable', 'timeout'), limits.connectMs).unref();
+  node.onMessage = onMessage;
+  node.onEnd = (end) => fail(reasonOf(end), end.text);
+
+  function onMessage(payload: Buffer) {
+    const type = payload[0];
+    if (type === SSH.USERAUTH_SUCCESS) {
+      settle();
+      node.trust();
+      options.onUp(node);
+    } else if (type === SSH.USERAUTH_FAILURE) fail('login', 'publickey refused');
+  }
+
+  function reasonOf(end: End): NodeFailure['reason'] {
+    if (keyRefused || /no matching host key format/.test(end.text)) return 'host-key';
+    if (!connected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
+    if (end.by === 'network') return 'refused';
+    return end.by === 'peer' ? 'login' : 'protocol';
+  }
+
+  function settle() {
+    settled = true;
+    clearTimeout(timer);
+  }
+
+  function fail(reason: NodeFailure['reason'], detail: string) {
+    if (settled) return;
+    settle();
+    node.close(DISCONNECT.BY_APPLICATION, 'giving up', limits.lingerMs);
+    socket.destroy();
+    options.onFailure({ reason, text: texts[reason], detail });
+  }
+
+  return () => {
+    if (settled) return;
+    settle();
+    node.close(DISCONNECT.BY_APPLICATION, 'the person has gone', limits.lingerMs);
+    socket.destroySoon();
+  };
+}
+
+/** Asks for the service and logs in in one go: sshd reads them in order, and a round trip is saved. */
+function logIn(node: Transport, username: string, key: PrivateKey): void {
+  node.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+  const blob = key.getPublicSSH();
+  const request = message(
+    SSH.USERAUTH_REQUEST,
+    username,
+    'ssh-connection',
+    'publickey',
+    true,
+    'ssh-ed25519',
+    blob,
+  );
+  const bytes = key.sign(signedData(node.sessionId, request));
+  if (bytes instanceof Error) throw bytes;
+  node.send(Buffer.concat([request, sshString(signatureBlob(bytes))]));
+}

@@ -1,0 +1,384 @@
+/**
+ * One side of the gateway: an SSH transport (RFC 4253) on a socket, by ssh2's Protocol. It delivers decrypted messages
+ * and sends others; it knows nothing of what they mean. What it adds to ssh2: packets of AEAD ciphers are framed here, so
+ * that a relayed packet is decrypted, judged and encrypted again in the memory it arrived in; everything that one chunk
+ * gives rise to goes out in one write; what waits is counted.
+ */
+import type { Socket } from 'node:net';
+import { offerToClient, readClientCiphers } from './algorithms.ts';
+import { createFramer, type Framer, type Further, TAG } from './framing.ts';
+import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
+import {
+  createProtocol,
+  kexLists,
+  type Negotiated,
+  type Offer,
+  type PrivateKey,
+  type Protocol,
+} from './ssh2.ts';
+import { message, reader } from './wire.ts';
+
+/** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
+const IDENT = 'OpenSSH_9.9 Andromeda';
+/** Before a login: what every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
+const SMALL_PACKET = 35_000;
+const LARGE_PACKET = 256 * 1024;
+/** How long a client may keep its KEXINIT back before it gets ours. */
+const OPENING_MS = 500;
+const LINGER_MS = 500;
+
+export interface TransportOptions {
+  socket: Socket;
+  /** Server: our host key. */
+  hostKey?: PrivateKey;
+  /** Client: what to offer and which host key to believe. */
+  offer?: Offer;
+  verifyHostKey?(blob: Buffer): boolean;
+  limits: { readonly backlogBytes: number; readonly backlogHardBytes: number; readonly rekeyBytes: number };
+  onReady(negotiated: Negotiated): void;
+}
+
+/** Why a transport ended: the other side said so, the connection went away, somebody broke the protocol, or we ended it. */
+export interface End {
+  by: 'peer' | 'network' | 'protocol' | 'us';
+  text: string;
+}
+
+/** How a direction frames its packets: the block that lengths are a multiple of, and whether the length is encrypted. */
+type Framing = 'gcm' | 'chacha' | 'other';
+
+export class Transport {
+  /** Every message that is not the transport's own. Set by whoever is in charge of the connection now. */
+  onMessage: (payload: Buffer) => void = () => {};
+  onEnd: (end: End) => void = () => {};
+  /** Called when what waits has fallen under the bound again. */
+  onRoom: () => void = () => {};
+  lastHeard = Date.now();
+  /** When a sign of life was last asked for; kept here for who asks. */
+  lastAsked = 0;
+  /** The version of the other side, after "SSH-2.0-". */
+  software = '';
+
+  readonly #options: TransportOptions;
+  readonly #socket: Socket;
+  readonly #protocol: Protocol;
+  readonly #outbox: Outbox;
+  readonly #framer: Framer;
+  readonly #kexPayload: (payload: Buffer) => Further;
+  /** A client's first bytes, until its list of ciphers is known. */
+  #opening: Buffer | undefined;
+  #openingTimer: NodeJS.Timeout | undefined;
+  #in: Framing = 'other';
+  #out: Framing = 'other';
+  #maxPacket = SMALL_PACKET;
+  /** The packet whose payload is being delivered, as it lies in memory. */
+  #frame: Buffer | undefined;
+  /** Bytes that wait for the end of a key exchange. */
+  #queued = 0;
+  #sinceRekey = 0;
+  #full = false;
+  #paused = false;
+  #ready = false;
+  #ended = false;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#outbox = createOutbox(options.socket, () => this.#measure());
+    this.#framer = createFramer(
+      (header) => this.#bodyLength(header),
+      (packet) => this.#deliver(packet),
+    );
+    this.#protocol = createProtocol({
+      ident: IDENT,
+      offer: options.offer ?? offerToClient(undefined),
+      ...(options.hostKey && { hostKey: options.hostKey }),
+      ...(options.verifyHostKey && { verifyHostKey: options.verifyHostKey }),
+      onHeader: (software) => this.#onHeader(software),
+      onWrite: (data) => this.#write(data),
+      onError: (error) => this.#finish({ by: 'protocol', text: error.message }),
+      onDisconnect: (text) => this.#finish({ by: 'peer', text }),
+      onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
+    });
+    this.#kexPayload = this.#protocol._onPayload;
+    this.#protocol._onPayload = (payload) => this.#onPayload(payload);
+    this.#listen();
+    this.#protocol.start();
+    if (!options.hostKey) return;
+    this.#opening = Buffer.alloc(0);
+    this.#openingTimer = setTimeout(() => this.#open(undefined), OPENING_MS).unref();
+  }
+
+  /** What both sides' signatures are bound to (RFC 4253, section 7.2). */
+  get sessionId(): Buffer {
+    return this.#protocol._kex.sessionID;
+  }
+
+  /** Whether more than the bound waits to be sent. */
+  get full(): boolean {
+    return this.#full;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** After a login larger packets are taken. */
+  trust(): void {
+    this.#maxPacket = LARGE_PACKET;
+  }
+
+  /** Sends a message; during a key exchange it waits its turn. */
+  send(payload: Buffer): void {
+    if (this.#ended) return;
+    const protocol = this.#protocol;
+    if (protocol._kexinit !== undefined) {
+      protocol._queue ??= [];
+      protocol._queue.push(payload);
+      this.#queued += payload.length;
+      this.#measure();
+      return;
+    }
+    this.#seal(payload);
+  }
+
+  /**
+   * Sends on the message that `from` is delivering just now, in place where both ciphers frame alike: afterwards
+   * `payload` holds ciphertext.
+   */
+  forward(from: Transport, payload: Buffer): void {
+    const frame = from.#frame;
+    const cipher = this.#protocol._cipher;
+    const block = this.#out === 'gcm' ? 15 : 7;
+    if (
+      frame === undefined ||
+      this.#out === 'other' ||
+      this.#ended ||
+      cipher._instance === undefined ||
+      this.#protocol._kexinit !== undefined ||
+      ((frame.length - TAG - 4) & block) !== 0
+    ) {
+      this.send(payload);
+      return;
+    }
+    frame.writeUInt32BE(frame.length - TAG - 4, 0);
+    cipher._instance.encrypt(frame, cipher.outSeqno);
+    cipher.outSeqno = (cipher.outSeqno + 1) >>> 0;
+    this.#write(frame);
+  }
+
+  /** Stops reading until resume(). Chunks that are being read are still delivered. */
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.lastHeard = Date.now();
+    this.#socket.resume();
+  }
+
+  /** Says why (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
+  close(reason: number, text: string, lingerMs: number): void {
+    if (this.#ended) return;
+    this.onEnd = () => {};
+    // During a key exchange this goes ahead of the queue, as ssh2's own disconnect does.
+    if (this.#ready) this.#seal(disconnectMessage(reason, text));
+    this.#finish({ by: 'us', text }, lingerMs);
+  }
+
+  #listen(): void {
+    const socket = this.#socket;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk: Buffer) => this.#feed(chunk));
+    socket.on('drain', () => this.#measure());
+    socket.on('error', (error: Error) => this.#finish({ by: 'network', text: error.message }));
+    socket.on('close', () => this.#finish({ by: 'network', text: 'connection closed' }));
+    socket.on('end', () => this.#finish({ by: 'network', text: 'connection closed' }));
+  }
+
+  #feed(chunk: Buffer): void {
+    if (this.#ended) return;
+    this.lastHeard = Date.now();
+    if (this.#opening !== undefined) {
+      this.#opening = Buffer.concat([this.#opening, chunk]);
+      const ciphers = readClientCiphers(this.#opening);
+      if (ciphers !== 'more') this.#open(ciphers);
+      return;
+    }
+    this.#parse(chunk);
+  }
+
+  /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
+  #open(ciphers: readonly string[] | undefined): void {
+    clearTimeout(this.#openingTimer);
+    const bytes = this.#opening;
+    if (bytes === undefined || this.#ended) return;
+    this.#opening = undefined;
+    this.#protocol._offer = kexLists(offerToClient(ciphers), true);
+    if (bytes.length > 0) this.#parse(bytes);
+  }
+
+  #parse(chunk: Buffer): void {
+    try {
+      this.#protocol.parse(chunk, 0, chunk.length);
+    } catch (error) {
+      if (this.#ended) return;
+      const text = error instanceof Error ? error.message : String(error);
+      this.#failProtocol(text);
+    }
+  }
+
+  /** The other side broke the protocol: says so and ends. */
+  #failProtocol(text: string): void {
+    const onEnd = this.onEnd;
+    this.close(DISCONNECT.PROTOCOL_ERROR, 'protocol error', 100);
+    onEnd({ by: 'protocol', text });
+  }
+
+  #onHeader(software: string): void {
+    this.software = software;
+    const ssh2Parse = this.#protocol._parse.bind(this.#protocol);
+    this.#protocol._parse = (chunk, from, length) =>
+      this.#in === 'other' ? ssh2Parse(chunk, from, length) : this.#framer.read(chunk, from);
+  }
+
+  #onKeys(negotiated: Negotiated): void {
+    this.#sinceRekey = 0;
+    this.#queued = 0;
+    const server = this.#options.hostKey !== undefined;
+    const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
+    const outbound = server ? negotiated.sc.cipher : negotiated.cs.cipher;
+    this.#in = framing(inbound, this.#protocol._decipher);
+    this.#out = framing(outbound, this.#protocol._cipher);
+    if (this.#ready) {
+      this.#measure();
+      return;
+    }
+    this.#ready = true;
+    this.#options.onReady(negotiated);
+  }
+
+  /** The length field, which GCM sends in the clear and ChaCha20-Poly1305 encrypts by itself. */
+  #bodyLength(header: Buffer): number {
+    const decipher = this.#protocol._decipher;
+    const gcm = this.#in === 'gcm';
+    const length = gcm
+      ? header.readUInt32BE(0)
+      : (decipher._instance?.decryptLen?.(header, decipher.inSeqno) ?? 0);
+    const block = gcm ? 16 : 8;
+    if (length > this.#maxPacket || length < block || length % block !== 0)
+      throw new Error('bad packet length');
+    return length;
+  }
+
+  #deliver(packet: Buffer): Further {
+    const decipher = this.#protocol._decipher;
+    const length = packet.length - 4 - TAG;
+    const body = packet.subarray(4, 4 + length);
+    const tag = packet.subarray(4 + length);
+    if (this.#in === 'gcm') decipher._instance?.decrypt(body, length, tag);
+    else decipher._instance?.decrypt(body, tag, decipher.inSeqno);
+    decipher.inSeqno = (decipher.inSeqno + 1) >>> 0;
+    const padding = body[0] ?? 0;
+    if (padding < 4 || padding + 2 > length) throw new Error('bad padding length');
+    this.#count(length);
+    this.#frame = packet;
+    const further = decipher._onPayload(packet.subarray(5, 4 + length - padding));
+    this.#frame = undefined;
+    return further;
+  }
+
+  /** RFC 4344, section 3: new keys before a cipher has seen too much. */
+  #count(bytes: number): void {
+    this.#sinceRekey += bytes;
+    if (this.#sinceRekey < this.#options.limits.rekeyBytes || !this.#ready) return;
+    this.#sinceRekey = 0;
+    this.#protocol.rekey();
+  }
+
+  #onPayload(payload: Buffer): Further {
+    const type = payload[0] ?? 0;
+    if (type >= 50 && type < 192) this.onMessage(payload);
+    else if (type >= 20 && type < 50) return this.#kexPayload(payload);
+    else this.#onTransportMessage(type, payload);
+    return this.#ended ? Number.POSITIVE_INFINITY : undefined;
+  }
+
+  #onTransportMessage(type: number, payload: Buffer): void {
+    if (type === SSH.DISCONNECT) {
+      const text = reader(payload, 5).text();
+      this.#finish({ by: 'peer', text });
+    } else if (type === SSH.SERVICE_REQUEST || type === SSH.SERVICE_ACCEPT) {
+      this.onMessage(payload);
+    } else if (type === SSH.PING) {
+      this.send(message(SSH.PONG, reader(payload, 1).bytes()));
+    } else if (type > SSH.EXT_INFO) {
+      this.refuseMessage();
+    }
+  }
+
+  /** Answers the message being delivered with "unimplemented" (RFC 4253, section 11.4). */
+  refuseMessage(): void {
+    const sequence = (this.#protocol._decipher.inSeqno - 1) >>> 0;
+    this.send(message(SSH.UNIMPLEMENTED, { uint32: sequence }));
+  }
+
+  #seal(payload: Buffer): void {
+    const cipher = this.#protocol._cipher;
+    try {
+      const packet = cipher.allocPacket(payload.length);
+      packet.set(payload, 5);
+      cipher.encrypt(packet);
+    } catch (error) {
+      this.#finish({ by: 'protocol', text: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  #write(data: Buffer): void {
+    this.#sinceRekey += data.length;
+    this.#outbox.write(data);
+  }
+
+  #measure(): void {
+    if (this.#ended) return;
+    const waiting = this.#outbox.waiting + this.#queued;
+    if (waiting > this.#options.limits.backlogHardBytes) {
+      this.#failProtocol('does not read what it asks for');
+      return;
+    }
+    const full = waiting > this.#options.limits.backlogBytes;
+    if (full === this.#full) return;
+    this.#full = full;
+    if (!full) this.onRoom();
+  }
+
+  #finish(end: End, lingerMs = LINGER_MS): void {
+    if (this.#ended) return;
+    this.#outbox.flush();
+    this.#ended = true;
+    clearTimeout(this.#openingTimer);
+    const socket = this.#socket;
+    socket.end();
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+    // Not within ssh2's own parsing: it still holds the ciphers.
+    setImmediate(() => this.#protocol.cleanup());
+    this.onEnd(end);
+  }
+}
+
+/** Packets can be framed here where the native addon does the cipher. */
+function framing(cipher: string, made: { _instance?: object }): Framing {
+  if (made._instance === undefined) return 'other';
+  if (cipher.includes('-gcm')) return 'gcm';
+  return cipher.startsWith('chacha20') ? 'chacha' : 'other';
+}

@@ -1,0 +1,145 @@
+/**
+ * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It only finds out who has proved
+ * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
+ */
+import type { Attempt, Authorize, Decision, Route } from './decision.ts';
+import type { GatewayLimits } from './limits.ts';
+import { authBanner, authFailure, DISCONNECT, SSH } from './messages.ts';
+import { printable } from './policy.ts';
+import type { Transport } from './transport.ts';
+import { isSignedBy, readUserKey, signedData, type UserKey } from './user-key.ts';
+import { message, reader, WireError } from './wire.ts';
+
+export interface UserAuthOptions {
+  client: Transport;
+  remoteAddress: string;
+  limits: GatewayLimits;
+  authorize: Authorize;
+  /** Somebody proved the key of an allowed attempt. The success message is still to be sent. */
+  onProven(attempt: Attempt, route: Route): void;
+  /** A login was refused: for the log. */
+  onRefused(attempt: Partial<Attempt>, reason: string, cause?: unknown): void;
+  /** The connection must end with this text. */
+  onFault(reason: number, text: string): void;
+}
+
+interface Request {
+  loginName: string;
+  service: string;
+  method: string;
+  key: UserKey | undefined;
+  /** Left out: the key is only offered. False: the signature is wrong. */
+  proof: boolean | undefined;
+  /** The algorithm and blob, to be repeated in PK_OK. */
+  algorithm: string;
+  blob: Buffer;
+}
+
+/** Requests that arrive while one is being decided. Clients wait; more than this is a flood. */
+const MAX_WAITING = 8;
+
+/** Takes over the client's messages until somebody is proven. */
+export function startUserAuth(options: UserAuthOptions): void {
+  const { client, limits, remoteAddress } = options;
+  const waiting: Request[] = [];
+  let serviceGranted = false;
+  let failures = 0;
+  let busy = false;
+  let done = false;
+
+  client.onMessage = (payload) => {
+    if (done) return;
+    const type = payload[0];
+    if (type === SSH.SERVICE_REQUEST) return onService(reader(payload, 1).text());
+    if (type !== SSH.USERAUTH_REQUEST) return client.refuseMessage();
+    if (!serviceGranted) throw new WireError('authentication before the service was asked for');
+    waiting.push(readRequest(payload, client.sessionId));
+    if (waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
+    work().catch((cause) => {
+      options.onRefused({ remoteAddress }, 'internal', cause);
+      fault(DISCONNECT.BY_APPLICATION, 'internal error');
+    });
+  };
+
+  function onService(name: string) {
+    if (name !== 'ssh-userauth') return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    serviceGranted = true;
+    client.send(message(SSH.SERVICE_ACCEPT, name));
+  }
+
+  function fault(reason: number, text: string) {
+    done = true;
+    options.onFault(reason, text);
+  }
+
+  async function work() {
+    if (busy) return;
+    busy = true;
+    for (let next = waiting.shift(); next && !done; next = waiting.shift()) await decide(next);
+    busy = false;
+  }
+
+  async function decide(request: Request) {
+    const { loginName, key } = request;
+    if (request.service !== 'ssh-connection')
+      return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    // Every client asks "none" to learn the methods: that is no attempt.
+    if (request.method === 'none') return void client.send(authFailure());
+    if (request.method !== 'publickey') return fail({ loginName }, `method ${printable(request.method)}`);
+    if (!key) return fail({ loginName }, 'not an ssh-ed25519 key');
+    const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
+    if (request.proof === false) return fail(attempt, 'wrong signature');
+    let decision: Decision;
+    try {
+      decision = await options.authorize(attempt);
+    } catch (cause) {
+      options.onRefused(attempt, 'access cannot be confirmed', cause);
+      const text = 'Access cannot be confirmed at the moment. Please try again shortly.';
+      return fault(DISCONNECT.BY_APPLICATION, text);
+    }
+    if (done || client.ended) return;
+    if (request.proof === undefined) return onOffer(request, attempt, decision);
+    if (!decision.allowed) {
+      if (decision.disclose) client.send(authBanner(printable(decision.message)));
+      return fail(attempt, decision.reason);
+    }
+    done = true;
+    options.onProven(attempt, decision.route);
+  }
+
+  /** A key that may come in, or whose owner may learn why not, is worth a signature. */
+  function onOffer(request: Request, attempt: Attempt, decision: Decision) {
+    if (!decision.allowed && !decision.disclose) return fail(attempt, decision.reason);
+    client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
+  }
+
+  function fail(attempt: Partial<Attempt>, reason: string) {
+    options.onRefused({ remoteAddress, ...attempt }, reason);
+    failures += 1;
+    if (failures >= limits.maxAuthAttempts)
+      return fault(DISCONNECT.NO_MORE_AUTH_METHODS, 'Too many authentication failures');
+    client.send(authFailure());
+  }
+}
+
+function readRequest(payload: Buffer, sessionId: Buffer): Request {
+  const fields = reader(payload, 1);
+  const request: Request = {
+    loginName: fields.text(),
+    service: fields.text(),
+    method: fields.text(),
+    key: undefined,
+    proof: undefined,
+    algorithm: '',
+    blob: Buffer.alloc(0),
+  };
+  if (request.method !== 'publickey') return request;
+  const signed = fields.bool();
+  request.algorithm = fields.text();
+  request.blob = Buffer.from(fields.bytes());
+  request.key = readUserKey(request.algorithm, request.blob);
+  if (!signed || !request.key) return request;
+  const data = signedData(sessionId, payload.subarray(0, fields.at()));
+  request.proof = isSignedBy(request.key, fields.bytes(), data);
+  return request;
+}

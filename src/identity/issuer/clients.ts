@@ -1,0 +1,77 @@
+/** The programs that may ask people to sign in: our own two, both public (RFC 8252) and on the device flow only. */
+import type { ClientMetadata } from 'oidc-provider';
+import { DomainError } from '../../domain/error.ts';
+import { isId } from '../../domain/id.ts';
+
+export const deviceCodeGrant = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** Every scope there is; what else is asked for is dropped. */
+export const scopes = ['openid', 'offline_access', 'email', 'profile'];
+
+/**
+ * The resource (RFC 8707) that both APIs are: an absolute URI, as the library wants one, for the audience that the
+ * tokens carry.
+ */
+export const apiResource = 'urn:andromeda:apis';
+
+export interface IssuerClient {
+  id: string;
+  /** As the approval page says it. */
+  name: string;
+  /** What approving means, in a sentence. */
+  meaning: string;
+  /** Gets access tokens for both APIs. */
+  callsApis: boolean;
+  /** Granted whether or not it was asked for. */
+  always: string[];
+}
+
+export function issuerClients(cliClientId: string, kubernetesClientId: string | undefined): IssuerClient[] {
+  const clients: IssuerClient[] = [
+    {
+      id: cliClientId,
+      name: 'Andromeda command line',
+      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign it out.',
+      callsApis: true,
+      always: ['openid'],
+    },
+  ];
+  if (kubernetesClientId !== undefined) {
+    clients.push({
+      id: kubernetesClientId,
+      name: 'kubectl',
+      meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
+      callsApis: false,
+      // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
+      always: ['openid', 'email'],
+    });
+  }
+  // A token whose subject equals its client is a service account's (see the design, "Fixed names").
+  const taken = clients.find(({ id }) => isId('user', id));
+  if (taken) throw new DomainError('invalid_state', `${taken.id} is the ID of a user, not of a client.`);
+  if (cliClientId === kubernetesClientId) {
+    throw new DomainError(
+      'invalid_state',
+      'identity.cliClientId and identity.kubernetes.clientId are the same.',
+    );
+  }
+  return clients;
+}
+
+/** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */
+export function grantedScopes(client: IssuerClient, requested: string): string[] {
+  const asked = new Set([...requested.split(' '), ...client.always]);
+  return scopes.filter((scope) => asked.has(scope));
+}
+
+export function clientMetadata({ id, name }: IssuerClient): ClientMetadata {
+  return {
+    client_id: id,
+    client_name: name,
+    application_type: 'native',
+    grant_types: [deviceCodeGrant, 'refresh_token'],
+    response_types: [],
+    redirect_uris: [],
+    token_endpoint_auth_method: 'none',
+  };
+}

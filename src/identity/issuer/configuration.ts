@@ -1,0 +1,125 @@
+/** How oidc-provider is set up. Every callback that has a default is given: the defaults print notices. */
+import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
+import { errors } from 'oidc-provider';
+import type { Store } from '../../store/index.ts';
+import { claimsOf, findSignedIn } from './accounts.ts';
+import { createAdapter } from './adapter.ts';
+import { apiResource, clientMetadata, type IssuerClient, scopes } from './clients.ts';
+import type { IssuerKeys } from './keys.ts';
+import { errorPage } from './pages/error.ts';
+import { pageHeaders } from './respond.ts';
+
+const minute = 60;
+const day = 24 * 60 * minute;
+
+/** Good for a few minutes only: nothing but time ends an access token (RFC 9068 has no revocation). */
+export const accessTokenSeconds = 10 * minute;
+export const deviceCodeSeconds = 10 * minute;
+/** Unused for this long, a session is over; used or not, it is over when its grant is. */
+const refreshTokenSeconds = 30 * day;
+const grantSeconds = 180 * day;
+
+export function configuration({
+  store,
+  keys,
+  clients,
+  audience,
+}: {
+  store: Store;
+  keys: IssuerKeys;
+  clients: IssuerClient[];
+  audience: string;
+}): Configuration {
+  const callsApis = (clientId: string | undefined) =>
+    clients.some((client) => client.id === clientId && client.callsApis);
+  const alreadyUsed = () => new errors.InvalidGrant('already used');
+  return {
+    adapter: (model: string) => createAdapter({ store, alreadyUsed }, model),
+    jwks: { keys: keys.signing } as NonNullable<Configuration['jwks']>,
+    cookies: { keys: [keys.cookie] },
+    clients: clients.map(clientMetadata),
+    clientAuthMethods: ['none'],
+    clientBasedCORS: () => false,
+    responseTypes: [],
+    scopes,
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'preferred_username'],
+    },
+    // A client that reads the ID token only (kubectl) finds the email in it.
+    conformIdTokenClaims: false,
+    async findAccount(_ctx, sub, token) {
+      const authTime = token && 'authTime' in token ? token.authTime : undefined;
+      const account = await findSignedIn(
+        store.read,
+        sub,
+        typeof authTime === 'number' ? authTime : undefined,
+      );
+      return account && { accountId: account.userId, claims: async () => claimsOf(account) };
+    },
+    async extraTokenClaims(_ctx, token) {
+      // An opaque token (no audience) is looked up, never read.
+      if (!('aud' in token) || !token.aud || !('accountId' in token)) return undefined;
+      const account = await findSignedIn(store.read, token.accountId, undefined);
+      if (!account) return undefined;
+      const { sub: _sub, ...claims } = claimsOf(account);
+      return claims;
+    },
+    // Whoever approved expects to stay signed in, whether or not the client named offline_access.
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    // Public clients: every refresh token is good for one use, a second use ends the session (RFC 9700, 4.14.2).
+    rotateRefreshToken: true,
+    expiresWithSession: async () => false,
+    ttl: {
+      AccessToken: accessTokenSeconds,
+      AuthorizationCode: minute,
+      DeviceCode: deviceCodeSeconds,
+      Grant: grantSeconds,
+      // A Kubernetes API server asks nobody whether an ID token still holds.
+      IdToken: 10 * minute,
+      Interaction: 10 * minute,
+      RefreshToken: refreshTokenSeconds,
+      Session: day,
+    },
+    features: {
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      clientCredentials: { enabled: false },
+      introspection: { enabled: false },
+      registration: { enabled: false },
+      userinfo: { enabled: true },
+      revocation: {
+        enabled: true,
+        allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
+      },
+      deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****', deviceInfo },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: async (_ctx, client) => (callsApis(client.clientId) ? apiResource : []),
+        useGrantedResource: async () => true,
+        async getResourceServerInfo(_ctx, resource, client) {
+          if (resource !== apiResource || !callsApis(client.clientId)) throw new errors.InvalidTarget();
+          return {
+            scope: scopes.join(' '),
+            audience,
+            accessTokenTTL: accessTokenSeconds,
+            accessTokenFormat: 'jwt',
+            jwt: { sign: { alg: 'RS256' } },
+          };
+        },
+      },
+    },
+    async renderError(ctx, out) {
+      ctx.set(pageHeaders);
+      ctx.body = errorPage(out.error, out.error_description);
+    },
+  };
+}
+
+/** What the approval page says of the device that asked. Its own words, so cut to a length that fits. */
+function deviceInfo(ctx: KoaContextWithOIDC): { ip: string; ua: string } {
+  return { ip: ctx.ip.replace(/^::ffff:/, ''), ua: ctx.get('user-agent').slice(0, 200) };
+}

@@ -1,0 +1,237 @@
+/**
+ * The person's half of the device flow (RFC 8628, section 3.3), which is ours rather than the library's:
+ *
+ *     GET /device                the code page
+ *     GET /device?user_code=…    the sign-in page, or, signed in, the approval page; changes nothing, so that opening
+ *                                it twice, or a mail scanner opening it, uses nothing up
+ *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
+ *     GET /device/approved, /device/denied                           the last pages
+ *
+ * The library's own pages send their forms with a script, ask for approval before the sign-in, and mark a code as
+ * used as soon as it is opened.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { default as Provider } from 'oidc-provider';
+import { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../log.ts';
+import type { Store } from '../../store/index.ts';
+import { findPasswordOfUser, type PasswordAccount } from '../../store/passwords.ts';
+import { librarySeconds } from './adapter.ts';
+import { createBackoff } from './backoff.ts';
+import type { Browser, Browsers } from './browser.ts';
+import type { IssuerClient } from './clients.ts';
+import {
+  approveDevice,
+  denyDevice,
+  displayUserCode,
+  findDevice,
+  normalizeUserCode,
+  type WaitingDevice,
+} from './device.ts';
+import { approvalPage } from './pages/approval.ts';
+import { codePage } from './pages/code.ts';
+import { approvedPage, deniedPage } from './pages/done.ts';
+import { messagePage } from './pages/error.ts';
+import { signInPage } from './pages/sign-in.ts';
+import { readForm, remoteAddress } from './request.ts';
+import { redirect, sendPage } from './respond.ts';
+import { network, type SignIn } from './sign-in.ts';
+
+export interface DevicePagesOptions {
+  store: Store;
+  provider: Provider;
+  clients: readonly IssuerClient[];
+  browsers: Browsers;
+  signIn: SignIn;
+  log: Logger;
+  now: () => number;
+}
+
+interface Exchange {
+  req: IncomingMessage;
+  res: ServerResponse;
+  url: URL;
+  browser: Browser;
+  address: string;
+}
+
+export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
+
+const again = 'Run the command again to get a new one.';
+const problems = {
+  unknown: { status: 404, message: `We do not know this code. Check what your terminal shows. ${again}` },
+  expired: { status: 410, message: `This code has expired. ${again}` },
+  answered: { status: 410, message: `This code has already been used. ${again}` },
+};
+
+/** Answers the requests above; resolves to false for any other. */
+export function createDevicePages(options: DevicePagesOptions): DevicePages {
+  const { store, clients, browsers, signIn, log, now } = options;
+  const guesses = createBackoff({ free: 20, firstMs: 1000, mostMs: 60_000, forgetMs: 3_600_000 }, now);
+
+  /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
+  async function waitingDevice(exchange: Exchange, typed: string): Promise<WaitingDevice | undefined> {
+    const key = network(exchange.address);
+    const wait = Math.ceil(guesses.waitMs(key) / 1000);
+    if (wait > 0) {
+      const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
+      sendPage(exchange.res, 429, codePage({ message }), { 'Retry-After': String(wait) });
+      return undefined;
+    }
+    const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
+    if (found.state === 'waiting') return found.device;
+    // Whoever finds a stranger's code could sign the stranger's device in as themselves (RFC 8628, section 5.1).
+    if (found.state === 'unknown') guesses.failed(key);
+    const { status, message } = problems[found.state];
+    sendPage(exchange.res, status, codePage({ message }));
+    return undefined;
+  }
+
+  async function signedIn({ browser }: Exchange): Promise<PasswordAccount | undefined> {
+    if (browser.userId === undefined) return undefined;
+    const account = await findPasswordOfUser(store.read, browser.userId);
+    return account && browsers.isSignedInAs(browser, account) ? account : undefined;
+  }
+
+  function sendSignIn(
+    { res, browser }: Exchange,
+    device: WaitingDevice,
+    status = 200,
+    more: { email?: string; message?: string } = {},
+    headers: Record<string, string> = {},
+  ): void {
+    const page = signInPage({
+      clientName: device.client.name,
+      userCode: displayUserCode(device.userCode),
+      csrf: browsers.csrf(browser),
+      ...more,
+    });
+    sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
+  }
+
+  async function showDevice(exchange: Exchange): Promise<void> {
+    const typed = exchange.url.searchParams.get('user_code') ?? '';
+    if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
+    const device = await waitingDevice(exchange, typed);
+    if (!device) return;
+    const account = await signedIn(exchange);
+    if (!account) return sendSignIn(exchange, device);
+    const page = approvalPage({
+      clientName: device.client.name,
+      meaning: device.client.meaning,
+      userCode: displayUserCode(device.userCode),
+      address: device.address,
+      program: device.program,
+      asked: ago(librarySeconds() - device.askedAt),
+      name: account.displayName,
+      email: account.email,
+      csrf: browsers.csrf(exchange.browser),
+    });
+    sendPage(exchange.res, 200, page);
+  }
+
+  async function postSignIn(exchange: Exchange, form: URLSearchParams): Promise<void> {
+    const device = await waitingDevice(exchange, form.get('user_code') ?? '');
+    if (!device) return;
+    const { address, res } = exchange;
+    const email = (form.get('email') ?? '').slice(0, 254);
+    let result: Awaited<ReturnType<SignIn>>;
+    try {
+      result = await signIn({ email, password: form.get('password') ?? '', address });
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
+      return sendSignIn(exchange, device, 503, { email, message: error.message }, { 'Retry-After': '5' });
+    }
+    switch (result.outcome) {
+      case 'wait': {
+        const wait = plural(result.seconds, 'second');
+        const message = `Too many wrong passwords. Wait ${wait} and try again.`;
+        log.warn('issuer.sign_in.throttled', { address, seconds: result.seconds });
+        const retry = { 'Retry-After': String(result.seconds) };
+        return sendSignIn(exchange, device, 429, { email, message }, retry);
+      }
+      case 'wrong':
+        log.warn('issuer.sign_in.refused', { address });
+        return sendSignIn(exchange, device, 403, { email, message: 'The email or password is wrong.' });
+      case 'signed_in': {
+        log.info('issuer.sign_in', { address, userId: result.account.userId });
+        const cookie = browsers.cookie(browsers.signedIn(result.account));
+        return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookie });
+      }
+    }
+  }
+
+  async function postApproval(exchange: Exchange, form: URLSearchParams): Promise<void> {
+    const device = await waitingDevice(exchange, form.get('user_code') ?? '');
+    if (!device) return;
+    const account = await signedIn(exchange);
+    const { authTime } = exchange.browser;
+    if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
+    const { userId } = account;
+    const isApproved = form.get('decision') === 'approve';
+    const counts = isApproved
+      ? await approveDevice(options, device, { userId, authTime }, librarySeconds())
+      : await denyDevice(store, device.userCode, librarySeconds());
+    if (!counts) {
+      const { status, message } = problems.answered;
+      return sendPage(exchange.res, status, codePage({ message }));
+    }
+    log.info(isApproved ? 'issuer.device.approved' : 'issuer.device.denied', {
+      userId,
+      clientId: device.client.id,
+      address: exchange.address,
+      deviceAddress: device.address,
+    });
+    redirect(exchange.res, isApproved ? '/device/approved' : '/device/denied');
+  }
+
+  async function postSignOut({ res }: Exchange, form: URLSearchParams): Promise<void> {
+    const cookie = browsers.cookie(browsers.fresh());
+    redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
+  }
+
+  const posts = new Map([
+    ['/device/sign-in', postSignIn],
+    ['/device/approval', postApproval],
+    ['/device/sign-out', postSignOut],
+  ]);
+
+  return async (req, res, url) => {
+    const exchange = { req, res, url, browser: browsers.of(req), address: remoteAddress(req) };
+    if (req.method === 'POST') {
+      const post = posts.get(url.pathname);
+      if (!post) return false;
+      const form = await readForm(req);
+      if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
+        const message =
+          'This form is not one of ours or too old. Go back, reload the page and try again; cookies must be allowed for this address.';
+        sendPage(res, 403, messagePage('Try again', message));
+      } else await post(exchange, form);
+      return true;
+    }
+    if (req.method !== 'GET' && req.method !== 'HEAD') return false;
+    if (url.pathname === '/device') await showDevice(exchange);
+    else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
+    else if (url.pathname === '/device/denied') sendPage(res, 200, deniedPage());
+    else return false;
+    return true;
+  };
+}
+
+/** Browsers say where a request comes from, over TLS and on loopback; the form's own value is the proof. */
+function isSameOrigin(req: IncomingMessage): boolean {
+  const site = req.headers['sec-fetch-site'];
+  return site === undefined || site === 'same-origin';
+}
+
+function devicePath(userCode: string): string {
+  return `/device?user_code=${encodeURIComponent(displayUserCode(normalizeUserCode(userCode)))}`;
+}
+
+function ago(seconds: number): string {
+  return seconds < 60 ? 'just now' : `${plural(Math.floor(seconds / 60), 'minute')} ago`;
+}
+
+function plural(count: number, unit: string): string {
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,83 @@
+/**
+ * The embedded OpenID issuer, for installations that have none: people with an email and a password sign their
+ * terminals in by the device flow (RFC 8628).
+ *
+ * Owns: the OpenID endpoints (oidc-provider behind a list of what may pass), the pages, the signing keys, passwords
+ * being checked. Must not: decide what a person may do, make accounts, listen (`app.ts` hands it requests), or be
+ * needed where `identity.issuer` names another issuer; the rest of the house knows it only by its URL and tokens.
+ *
+ *     POST /device/auth            the terminal gets a device code and a user code       library
+ *     GET  /device?user_code=…     the person signs in, then approves                    device-pages.ts
+ *     POST /token                  the terminal polls (polling.ts), later refreshes      library
+ *     POST /token/revocation       the terminal signs out                                library
+ *     GET  /me                     UserInfo                                              userinfo.ts, library
+ *
+ * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use, and
+ * stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts); throttling is
+ * in memory, on purpose.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { JSONWebKeySet } from 'jose';
+import { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../log.ts';
+import type { Store } from '../../store/index.ts';
+import { createBrowsers } from './browser.ts';
+import { issuerClients } from './clients.ts';
+import { createDevicePages } from './device-pages.ts';
+import { loadKeys, publicKeys } from './keys.ts';
+import { createRequestHandler } from './routes.ts';
+import { createSignIn } from './sign-in.ts';
+import { startSweeper } from './sweeper.ts';
+import { createUserInfo } from './userinfo.ts';
+
+export interface IssuerOptions {
+  /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
+  url: string;
+  store: Store;
+  /** Where the keys are, made on first start. */
+  dataDir: string;
+  /** The one audience of access tokens. */
+  audience: string;
+  cliClientId: string;
+  kubernetesClientId?: string;
+  log: Logger;
+  /** Milliseconds since 1970, for throttling and browser sessions. Tokens and codes go by the library's `Date.now`. */
+  now?: () => number;
+}
+
+export interface Issuer {
+  handle(req: IncomingMessage, res: ServerResponse): void;
+  /** The public keys, as served at `jwks_uri`. */
+  jwks: JSONWebKeySet;
+  stop(): Promise<void>;
+}
+
+/** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
+export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
+  const { store, dataDir, audience, cliClientId, kubernetesClientId, log, now = Date.now } = options;
+  const url = parseIssuerUrl(options.url);
+  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
+  const [keys, { createProvider }] = await Promise.all([loadKeys(dataDir), import('./provider.ts')]);
+  const jwks = publicKeys(keys);
+  const clients = issuerClients(cliClientId, kubernetesClientId);
+  const provider = createProvider({ url, store, keys, clients, audience, log, now });
+  const browsers = createBrowsers({ key: keys.cookie, secure: url.protocol === 'https:', now });
+  const signIn = createSignIn(store.read, now);
+  const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
+  const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
+  const sweeper = startSweeper({ store, log });
+  return {
+    handle: createRequestHandler({ url, devicePages, userInfo, library: provider.callback(), log, now }),
+    jwks,
+    stop: () => sweeper.stop(),
+  };
+}
+
+function parseIssuerUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol) && text.replace(/\/$/, '') === url.origin) return url;
+  throw new DomainError(
+    'invalid_state',
+    `identity.embedded.url is "${text}"; it must be http(s)://host or http(s)://host:port, without a path.`,
+  );
+}

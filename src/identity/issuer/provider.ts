@@ -1,0 +1,42 @@
+/** The library, set up and quiet. Loaded lazily, with everything that imports oidc-provider. */
+import type { EventEmitter } from 'node:events';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import Provider from 'oidc-provider';
+import type { Logger } from '../../log.ts';
+import type { Store } from '../../store/index.ts';
+import type { IssuerClient } from './clients.ts';
+import { configuration } from './configuration.ts';
+import type { IssuerKeys } from './keys.ts';
+import { pollingMiddleware } from './polling.ts';
+
+export function createProvider({
+  url,
+  log,
+  now,
+  ...rest
+}: {
+  url: URL;
+  store: Store;
+  keys: IssuerKeys;
+  clients: IssuerClient[];
+  audience: string;
+  log: Logger;
+  now: () => number;
+}): Provider {
+  const provider = new Provider(url.origin, configuration(rest));
+  // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
+  // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
+  provider.proxy = url.protocol === 'https:';
+  provider.use(pollingMiddleware(now));
+  // Koa would print it. (Its own event, which the library's types leave out.)
+  const koa: EventEmitter = provider;
+  koa.on('error', (error) => log.error('issuer.request.failed', { error }));
+  provider.on('server_error', (_ctx, error) => log.error('issuer.request.failed', { error }));
+  provider.on('grant.revoked', (ctx: KoaContextWithOIDC, grantId: string) => {
+    const clientId = ctx.oidc.client?.clientId;
+    // Either the terminal signed out, or a code or token was used twice: then somebody else may hold it.
+    if (ctx.path === '/token') log.warn('issuer.token.reused', { clientId, grantId, address: ctx.ip });
+    else log.info('issuer.signed_out', { clientId, grantId });
+  });
+  return provider;
+}

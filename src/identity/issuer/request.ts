@@ -1,0 +1,36 @@
+/** What our pages and the library see of a request. */
+import type { IncomingMessage } from 'node:http';
+
+/** No form of ours and no token request is near this. */
+export const mostBodyBytes = 16 * 1024;
+
+/** The address that a request came from: the socket's. A proxy in front is one address for everybody. */
+export function remoteAddress(req: IncomingMessage): string {
+  return (req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+}
+
+/**
+ * Makes a request look as if it came straight to the issuer's own URL, whatever the caller or a proxy wrote: the
+ * library builds every address that it hands out from these headers.
+ */
+export function pinToIssuer(req: IncomingMessage, issuer: URL): void {
+  req.headers.host = issuer.host;
+  delete req.headers['x-forwarded-for'];
+  delete req.headers['x-forwarded-host'];
+  // Read only when the library is told that a proxy does TLS (`provider.proxy`).
+  req.headers['x-forwarded-proto'] = issuer.protocol.replace(':', '');
+}
+
+/** The fields of a posted form, or undefined when it is no form or larger than `mostBodyBytes`. */
+export async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
+  const type = req.headers['content-type'] ?? '';
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req) {
+    size += chunk.length;
+    if (size > mostBodyBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+}

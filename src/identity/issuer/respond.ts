@@ -1,0 +1,49 @@
+/** Answers of our own pages: every one with the same headers. */
+import type { ServerResponse } from 'node:http';
+import { styleHash } from './pages/style.ts';
+
+/** No script, no frame, nothing from elsewhere, forms to this origin only; nothing kept, no address passed on. */
+export const pageHeaders = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `default-src 'none'; style-src '${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
+
+export function sendPage(
+  res: ServerResponse,
+  status: number,
+  page: string,
+  headers: Record<string, string> = {},
+): void {
+  res.writeHead(status, { ...pageHeaders, ...headers, 'Content-Length': Buffer.byteLength(page) });
+  res.end(page);
+}
+
+/** To another page of ours, with GET. `location` is a path. */
+export function redirect(res: ServerResponse, location: string, headers: Record<string, string> = {}): void {
+  const { 'Content-Type': _none, ...rest } = pageHeaders;
+  res.writeHead(303, { ...rest, ...headers, Location: location, 'Content-Length': 0 });
+  res.end();
+}
+
+export function sendJson(
+  res: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  const text = JSON.stringify(body);
+  res.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    ...headers,
+    'Content-Length': Buffer.byteLength(text),
+  });
+  res.end(text);
+}

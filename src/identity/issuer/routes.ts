@@ -1,0 +1,78 @@
+/** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from '../../log.ts';
+import type { DevicePages } from './device-pages.ts';
+import { messagePage } from './pages/error.ts';
+import { createRateLimit } from './rate-limit.ts';
+import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
+import { redirect, sendJson, sendPage } from './respond.ts';
+import type { UserInfo } from './userinfo.ts';
+
+const libraryRoutes = new Set([
+  'GET /.well-known/openid-configuration',
+  'GET /.well-known/oauth-authorization-server',
+  'GET /jwks',
+  // No client may use it; the library says so, on our page.
+  'GET /auth',
+  'POST /device/auth',
+  'POST /token',
+  'POST /token/revocation',
+  'GET /me',
+  'POST /me',
+]);
+
+export interface RequestHandlerOptions {
+  url: URL;
+  devicePages: DevicePages;
+  userInfo: UserInfo;
+  library: (req: IncomingMessage, res: ServerResponse) => void;
+  log: Logger;
+  now: () => number;
+}
+
+/** The `node:http` request listener of the issuer. */
+export function createRequestHandler(
+  options: RequestHandlerOptions,
+): (req: IncomingMessage, res: ServerResponse) => void {
+  const { url: issuer, devicePages, userInfo, library, log, now } = options;
+  // Every device code is a write to disk that anybody can ask for.
+  const deviceCodes = createRateLimit({ perKey: 60, inAll: 600, windowMs: 60_000 }, now);
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    pinToIssuer(req, issuer);
+    const url = URL.parse(req.url ?? '/', issuer.origin);
+    if (!url || url.origin !== issuer.origin) return sendPage(res, 400, notFound);
+    if (Number(req.headers['content-length'] ?? 0) > mostBodyBytes) {
+      const error = { error: 'invalid_request', error_description: 'the request body is too large' };
+      return sendJson(res, 413, error, { Connection: 'close' });
+    }
+    if ((url.pathname === '/' || url.pathname === '/device/') && req.method === 'GET') {
+      return redirect(res, '/device');
+    }
+    if (await devicePages(req, res, url)) return;
+    if (url.pathname === '/me' && (await userInfo(req, res))) return;
+    if (!libraryRoutes.has(`${req.method === 'HEAD' ? 'GET' : req.method} ${url.pathname}`)) {
+      return sendPage(res, 404, notFound);
+    }
+    if (url.pathname === '/device/auth' && !deviceCodes(remoteAddress(req))) {
+      const error_description = 'too many sign-ins were started from here; wait a minute';
+      const error = { error: 'temporarily_unavailable', error_description };
+      return sendJson(res, 429, error, { 'Retry-After': '60' });
+    }
+    res.setHeader('X-Content-Type-Options', 'nosniff');
+    res.setHeader('Referrer-Policy', 'no-referrer');
+    library(req, res);
+  }
+
+  return (req, res) => {
+    handle(req, res).catch((error) => {
+      if (req.destroyed && !req.complete) return res.destroy();
+      log.error('issuer.request.failed', { error });
+      if (res.headersSent) return res.destroy();
+      const message = 'This is our fault, and it is in the log. Try again in a moment.';
+      sendPage(res, 500, messagePage('Something went wrong', message));
+    });
+  };
+}
+
+const notFound = messagePage('There is nothing here', 'The address is not one of the pages of this service.');

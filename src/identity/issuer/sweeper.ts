@@ -1,0 +1,37 @@
+/** Removes expired records now and then, a few at a time so that nobody else's write waits long. */
+import type { Logger } from '../../log.ts';
+import type { Store } from '../../store/index.ts';
+import { deleteExpiredIssuerRecords } from '../../store/issuer-records.ts';
+
+import { librarySeconds } from './adapter.ts';
+
+const everyMs = 5 * 60_000;
+const batch = 200;
+
+/** Starts now; `stop` resolves when nothing runs any more. */
+export function startSweeper({ store, log }: { store: Store; log: Logger }): {
+  stop(): Promise<void>;
+} {
+  let isStopped = false;
+  let running: Promise<void> = Promise.resolve();
+  const sweep = async () => {
+    for (;;) {
+      if (isStopped) return;
+      const removed = await store.write((tx) => deleteExpiredIssuerRecords(tx, librarySeconds(), batch));
+      if (removed < batch) return;
+    }
+  };
+  const start = () => {
+    running = running.then(sweep).catch((error) => log.error('issuer.sweep.failed', { error }));
+  };
+  const timer = setInterval(start, everyMs);
+  timer.unref();
+  start();
+  return {
+    async stop() {
+      isStopped = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/**
+ * UserInfo (OpenID Connect Core 1.0, section 5.3) for the JWT access tokens of both APIs: oidc-provider answers there
+ * only for opaque ones.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
+import type { Reader } from '../../store/index.ts';
+import { claimsOf, findSignedIn } from './accounts.ts';
+import { sendJson } from './respond.ts';
+
+export type UserInfo = (req: IncomingMessage, res: ServerResponse) => Promise<boolean>;
+
+/** Answers requests that bring a JWT of ours; resolves to false where the library has to. */
+export function createUserInfo({
+  reader,
+  jwks,
+  issuer,
+  audience,
+}: {
+  reader: Reader;
+  jwks: JSONWebKeySet;
+  issuer: string;
+  audience: string;
+}): UserInfo {
+  const keys = createLocalJWKSet(jwks);
+  return async (req, res) => {
+    const [, token] = /^bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(req.headers.authorization ?? '') ?? [];
+    if (token === undefined) return false;
+    const expected = { issuer, audience, typ: 'at+jwt' };
+    const sub = await jwtVerify(token, keys, expected).then(
+      ({ payload }) => payload.sub,
+      (error) => {
+        if (error instanceof errors.JOSEError) return undefined;
+        throw error;
+      },
+    );
+    const account = sub === undefined ? undefined : await findSignedIn(reader, sub, undefined);
+    if (account) sendJson(res, 200, claimsOf(account));
+    else {
+      const error = { error: 'invalid_token', error_description: 'the access token is invalid or expired' };
+      sendJson(res, 401, error, { 'WWW-Authenticate': 'Bearer error="invalid_token"' });
+    }
+    return true;
+  };
+}

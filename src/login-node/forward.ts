@@ -1,0 +1,68 @@
+/** Local port forwarding to the login node's loopback; every other destination is refused. */
+import { BlockList, connect, isIP, type Socket } from 'node:net';
+import type { Channel } from './channel.ts';
+import type { OpenRequest } from './connection.ts';
+
+const administrativelyProhibited = 1;
+const connectFailed = 2;
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+/** The addresses to try for a destination, in order; none when it is not the loopback. */
+export function loopbackAddresses(host: string): string[] {
+  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  if (name === 'localhost') return ['127.0.0.1', '::1'];
+  const version = isIP(name);
+  if (version === 0) return [];
+  return loopback.check(name, version === 6 ? 'ipv6' : 'ipv4') ? [name] : [];
+}
+
+/** Answers a request for direct-tcpip. */
+export async function forward(request: OpenRequest): Promise<void> {
+  const host = request.details.text();
+  const port = request.details.uint32();
+  const addresses = loopbackAddresses(host);
+  if (addresses.length === 0 || port < 1 || port > 65535) {
+    return request.refuse(administrativelyProhibited, 'only loopback destinations can be forwarded to');
+  }
+  const socket = await firstConnection(addresses, port);
+  if (!socket) return request.refuse(connectFailed, `nothing answers on ${host} port ${port}`);
+  const channel = request.accept();
+  if (channel) relay(channel, socket);
+  else socket.destroy();
+}
+
+async function firstConnection(addresses: string[], port: number): Promise<Socket | undefined> {
+  for (const host of addresses) {
+    const socket = await new Promise<Socket | undefined>((resolve) => {
+      const attempt = connect({ host, port, allowHalfOpen: true, noDelay: true });
+      attempt.once('connect', () => resolve(attempt));
+      attempt.on('error', () => resolve(undefined));
+    });
+    if (socket) return socket;
+  }
+  return undefined;
+}
+
+function relay(channel: Channel, socket: Socket): void {
+  channel.events = {
+    data: (chunk) => {
+      socket.write(chunk, () => channel.credit(chunk.length));
+    },
+    eof: () => {
+      socket.end();
+    },
+    closed: () => {
+      socket.destroy();
+    },
+  };
+  socket.on('data', (chunk: Buffer) => {
+    if (channel.send('stdout', chunk)) return;
+    socket.pause();
+    channel.onceDrained(() => socket.resume());
+  });
+  socket.on('end', () => channel.onceEmpty(() => channel.eof()));
+  socket.on('close', () => channel.onceEmpty(() => channel.close()));
+}

@@ -1,0 +1,10 @@
+/**
+ * The one entry: argv → program → exit status. The command line may not know the server's rooms, so it is
+ * handed loaders; each loads its module only when its command runs, which keeps `andromeda version` quick.
+ * The status is set, not forced with `process.exit`, so that output on its way into a pipe still arrives.
+ */
+import { run } from './cli/program.ts';
+
+process.exitCode = await run(process.argv.slice(2), {
+  serve: async (options) => (await import('./serve.ts')).serve(options),
+});

@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseEnvironment } from '../../src/cli/net/discovery.ts';
+import { createMachine, type Result, sessionAt } from './harness.ts';
+import { startEnvironment } from './issuer.ts';
+
+const form = (body: Buffer) => Object.fromEntries(new URLSearchParams(body.toString('utf8')));
+
+test('login prints the URL and the code, waits, obeys slow_down, and says who is signed in', async (t) => {
+  const { run, directory, readProfile } = await createMachine(t);
+  const { url, requests } = await startEnvironment(t, {
+    polls: ['authorization_pending', 'hang up', 'slow_down', 'ok'],
+  });
+  const started = Date.now();
+  const { status, stdout, stderr } = await run(['auth', 'login', '--url', `${url}/`]);
+  assert.equal(
+    stdout,
+    `To sign in to ${url}, open
+
+    ${url}/device?user_code=BDWP-HQPK
+
+or open ${url}/device and enter the code
+
+    BDWP-HQPK
+
+Signed in as Ada <ada@physics.example>
+`,
+  );
+  assert.deepEqual([status, stderr], [0, '']);
+  // 0.1 s, 0.1 s, twice that after the lost connection, 5 s more after slow_down (RFC 8628 §3.5).
+  assert.ok(Date.now() - started >= 5_600);
+
+  const asked = requests.find(({ url }) => url === '/device_authorization');
+  assert.deepEqual(form(asked?.body ?? Buffer.alloc(0)), {
+    client_id: 'andromeda-cli',
+    scope: 'openid profile email offline_access urn:zitadel:iam:org:project:id:andromeda:aud',
+  });
+  const { platformUrl, sessions } = await readProfile();
+  assert.equal(platformUrl, url);
+  const session = sessions[url];
+  assert.equal(session?.businessUrl, url);
+  assert.match(session?.accessToken ?? '', /^secret-access-/);
+  assert.match(session?.refreshToken ?? '', /^secret-refresh-/);
+  assert.ok(Math.abs(Date.parse(session?.expiresAt ?? '') - Date.now() - 3600_000) < 10_000);
+  assert.equal((await stat(directory)).mode & 0o777, 0o700);
+  assert.deepEqual(await readdir(directory), ['default.json']);
+  assert.equal((await stat(join(directory, 'default.json'))).mode & 0o777, 0o600);
+});
+
+test('the whole way: login, status, call, logout, and no token is ever printed', async (t) => {
+  const { run } = await createMachine(t);
+  const { url, state, requests } = await startEnvironment(t, {
+    discovery: { svc_scopes: ['openid', 'offline_access'] },
+  });
+  const results: Result[] = [];
+  const step = async (...args: string[]) => {
+    const result = await run(args);
+    results.push(result);
+    return [result.status, result.stdout, result.stderr];
+  };
+  await step('auth', 'login', '--url', url, '--profile', 'lab');
+  assert.equal(
+    form(requests.find((one) => one.url === '/device_authorization')?.body ?? Buffer.alloc(0)).scope,
+    'openid offline_access',
+  );
+
+  const [status, stdout] = await step('auth', 'status', '--profile', 'lab');
+  assert.equal(status, 0);
+  assert.match(
+    String(stdout),
+    new RegExp(`^Signed in as Ada <ada@physics.example>
+Environment   ${url}
+Profile       lab
+Access token  valid until \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z, refreshed when needed
+$`),
+  );
+  assert.deepEqual(await step('call', '--profile', 'lab', 'business', 'GET', '/me'), [
+    0,
+    '{"user":{"display_name":"Ada","primary_email":"ada@physics.example"}}',
+    '',
+  ]);
+  const [live] = state.refreshTokens;
+  assert.deepEqual(await step('auth', 'logout', '--profile', 'lab'), [0, `Signed out of ${url}\n`, '']);
+  assert.deepEqual(state.revoked, [`refresh_token ${live}`]);
+  assert.deepEqual(await step('auth', 'status', '--profile', 'lab'), [
+    1,
+    '',
+    `You are not signed in to ${url}; run \`andromeda auth login --profile lab\`.\n`,
+  ]);
+  assert.deepEqual(await step('auth', 'logout', '--profile', 'lab'), [
+    0,
+    `Not signed in to ${url}; nothing to do.\n`,
+    '',
+  ]);
+  for (const { stdout, stderr } of results) assert.ok(!/secret/.test(stdout + stderr));
+});
+
+test('denial and expiry are plain sentences, and nothing is stored', async (t) => {
+  const { run, directory } = await createMachine(t);
+  const { url, state } = await startEnvironment(t);
+  const expired = 'The code has expired before anyone used it; run `andromeda auth login` again.\n';
+  for (const [answer, sentence, expiresIn] of [
+    ['access_denied', 'Sign-in was denied.\n', 600],
+    ['expired_token', expired, 600],
+    ['authorization_pending', expired, 1],
+    ['unauthorized_client', `${url} refused: unauthorized_client.\n`, 600],
+  ] as const) {
+    state.polls = [answer];
+    state.expiresIn = expiresIn;
+    const { status, stderr } = await run(['auth', 'login', '--url', url]);
+    assert.deepEqual([status, stderr], [1, sentence]);
+  }
+  await assert.rejects(stat(join(directory, 'default.json')));
+});
+
+test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
+  const { start } = await createMachine(t);
+  const { url } = await startEnvironment(t, { polls: ['authorization_pending'], interval: 60 });
+  const login = start(['auth', 'login', '--url', url]);
+  await login.seen('    BDWP-HQPK\n');
+  const interrupted = Date.now();
+  login.interrupt();
+  const { status, stderr } = await login.result;
+  assert.deepEqual([status, stderr], [130, 'Sign-in was cancelled.\n']);
+  assert.ok(Date.now() - interrupted < 3000);
+});
+
+test('someone whom the service does not know is told so, and gets no session', async (t) => {
+  const { run, directory } = await createMachine(t);
+  const me = {
+    status: 401,
+    body: { code: 'unauthorized', message: 'No account for this identity.', retryable: false },
+  };
+  const { url } = await startEnvironment(t, { me });
+  const { status, stderr } = await run(['auth', 'login', '--url', url]);
+  assert.deepEqual(
+    [status, stderr],
+    [1, `The issuer signed you in, but ${url} refused you: 401 No account for this identity.\n`],
+  );
+  await assert.rejects(stat(join(directory, 'default.json')));
+});
+
+test('a Business API in trouble does not cost the sign-in', async (t) => {
+  const { run, readProfile } = await createMachine(t);
+  const { url } = await startEnvironment(t, { me: { status: 503, body: { message: 'Try later.' } } });
+  const { status, stderr } = await run(['auth', 'login', '--url', url]);
+  assert.deepEqual([status, stderr], [0, `Who you are could not be read from ${url}: 503 Try later.\n`]);
+  assert.ok((await readProfile()).sessions[url]);
+});
+
+test('login --url binds the profile; ANDROMEDA_URL does not bind it anew', async (t) => {
+  const { run, readProfile } = await createMachine(t);
+  const one = await startEnvironment(t);
+  const two = await startEnvironment(t);
+  assert.deepEqual(
+    [(await run(['auth', 'login'])).stderr],
+    ['Say where to sign in: `andromeda auth login --url <platform_url>`.\n'],
+  );
+  await run(['auth', 'login', '--url', one.url]);
+  await run(['auth', 'login'], { env: { ANDROMEDA_URL: two.url } });
+  const { platformUrl, sessions } = await readProfile();
+  assert.equal(platformUrl, one.url);
+  assert.deepEqual(Object.keys(sessions), [one.url, two.url]);
+});
+
+test('logout deletes the session also when the issuer does not revoke it, and says so', async (t) => {
+  const { run, writeProfile, readProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t);
+  const prefix = 'The session was deleted here, but could not be revoked at the issuer: ';
+  for (const [revocation, reason] of [
+    ['fails', `${url} answered 503; try again later.`],
+    ['absent', `${url} offers no way to revoke it.`],
+  ] as const) {
+    state.revocation = revocation;
+    await writeProfile([sessionAt(url)]);
+    const { status, stdout, stderr } = await run(['auth', 'logout']);
+    assert.deepEqual([status, stdout, stderr], [0, `Signed out of ${url}\n`, `${prefix}${reason}\n`]);
+    assert.deepEqual(await readProfile(), { platformUrl: url, sessions: {} });
+  }
+});
+
+test('a discovery document that cannot be trusted is refused with its fault', async (t) => {
+  const { run } = await createMachine(t);
+  const { url, state, requests } = await startEnvironment(t);
+  state.discovery = { resource: 'https://elsewhere.example' };
+  const { status, stdout, stderr } = await run(['auth', 'login', '--url', url]);
+  const sentence = `${url}/.well-known/oauth-protected-resource cannot be used: \`resource\` is not the URL that was asked for.\n`;
+  assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
+  assert.equal(requests.length, 1);
+
+  const lost = await run(['auth', 'login', '--url', `${url}/base`]);
+  const answered = `${url}/base/.well-known/oauth-protected-resource answered 404; is this the platform URL?\n`;
+  assert.deepEqual([lost.status, lost.stderr], [1, answered]);
+});
+
+test('every field of discovery is checked', () => {
+  const url = 'https://platform.example';
+  const good = {
+    resource: `${url}/`,
+    authorization_servers: ['https://login.example/realms/lab'],
+    svc_audiences: ['one', 'two'],
+    svc_business_url: 'https://business.example/',
+    svc_cli_client_id: 'cli',
+  };
+  assert.deepEqual(parseEnvironment(url, good), {
+    platformUrl: url,
+    businessUrl: 'https://business.example',
+    issuer: 'https://login.example/realms/lab',
+    clientId: 'cli',
+    scope:
+      'openid profile email offline_access urn:zitadel:iam:org:project:id:one:aud urn:zitadel:iam:org:project:id:two:aud',
+  });
+  const rows: [Record<string, unknown>, string][] = [
+    [{ resource: undefined }, '`resource` is not the URL that was asked for'],
+    [{ resource: `${url}/other` }, '`resource` is not the URL that was asked for'],
+    [{ authorization_servers: [] }, '`authorization_servers` names no issuer at an https address'],
+    [
+      { authorization_servers: ['http://issuer.example'] },
+      '`authorization_servers` names no issuer at an https address',
+    ],
+    [{ svc_business_url: 'http://business.example' }, '`svc_business_url` is not an https address'],
+    [{ svc_business_url: 'https://business.example/?a' }, '`svc_business_url` is not an https address'],
+    [{ svc_audiences: 'andromeda' }, '`svc_audiences` is not a list of audiences'],
+    [{ svc_cli_client_id: 7 }, '`svc_cli_client_id` is missing'],
+    [{ bearer_methods_supported: ['body'] }, '`bearer_methods_supported` leaves out `header`'],
+    [{ svc_scopes: 'openid' }, '`svc_scopes` is not a list of scopes'],
+  ];
+  for (const [change, fault] of rows) assert.equal(parseEnvironment(url, { ...good, ...change }), fault);
+});

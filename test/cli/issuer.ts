@@ -1,0 +1,138 @@
+/** A small issuer, Platform and Business API in one server: device flow, refresh with rotation, revocation. */
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { TestContext } from 'node:test';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { json, type Seen, serve } from './harness.ts';
+
+export interface EnvironmentState {
+  url: string;
+  /** What the token endpoint says to a poll: taken one by one, the last one for good. */
+  polls: string[];
+  interval: number;
+  expiresIn: number;
+  accessLifetime: number;
+  /** How long a refresh takes, to make two of them overlap. */
+  refreshDelayMs: number;
+  /** Refresh tokens that are good for one use. */
+  refreshTokens: Set<string>;
+  refreshes: number;
+  reused: number;
+  revoked: string[];
+  revocation: 'works' | 'fails' | 'absent';
+  refusal: { status: number; error: string } | undefined;
+  discovery: Record<string, unknown>;
+  me: { status: number; body: unknown };
+}
+
+export async function startEnvironment(t: TestContext, changes: Partial<EnvironmentState> = {}) {
+  const { privateKey, publicKey } = await generateKeyPair('RS256');
+  const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' };
+  const state: EnvironmentState = {
+    url: '',
+    polls: ['ok'],
+    interval: 0.1,
+    expiresIn: 600,
+    accessLifetime: 3600,
+    refreshDelayMs: 0,
+    refreshTokens: new Set(),
+    refreshes: 0,
+    reused: 0,
+    revoked: [],
+    revocation: 'works',
+    refusal: undefined,
+    discovery: {},
+    me: { status: 200, body: { user: { display_name: 'Ada', primary_email: 'ada@physics.example' } } },
+    ...changes,
+  };
+
+  const { url, requests, server } = await serve(t, (seen, response) => route(seen, response));
+  state.url = url;
+
+  async function route(seen: Seen, response: ServerResponse): Promise<void> {
+    const form = new URLSearchParams(seen.body.toString('utf8'));
+    switch (`${seen.method} ${seen.url}`) {
+      case 'GET /.well-known/oauth-protected-resource':
+        return json(response, 200, {
+          resource: url,
+          authorization_servers: [url],
+          svc_audiences: ['andromeda'],
+          svc_business_url: url,
+          svc_cli_client_id: 'andromeda-cli',
+          bearer_methods_supported: ['header'],
+          ...state.discovery,
+        });
+      case 'GET /.well-known/openid-configuration':
+        return json(response, 200, {
+          issuer: url,
+          token_endpoint: `${url}/token`,
+          device_authorization_endpoint: `${url}/device_authorization`,
+          jwks_uri: `${url}/jwks`,
+          ...(state.revocation !== 'absent' && { revocation_endpoint: `${url}/revoke` }),
+        });
+      case 'GET /jwks':
+        return json(response, 200, { keys: [jwk] });
+      case 'POST /device_authorization':
+        return json(response, 200, {
+          device_code: 'secret-device',
+          user_code: 'BDWP-HQPK',
+          verification_uri: `${url}/device`,
+          verification_uri_complete: `${url}/device?user_code=BDWP-HQPK`,
+          expires_in: state.expiresIn,
+          interval: state.interval,
+        });
+      case 'POST /token':
+        if (form.get('grant_type') === 'refresh_token') return refresh(form, response);
+        return poll(response);
+      case 'POST /revoke':
+        if (state.revocation === 'fails') return json(response, 503, { error: 'server_error' });
+        state.revoked.push(`${form.get('token_type_hint')} ${form.get('token')}`);
+        return json(response, 200, {});
+      case 'GET /me':
+        return json(response, state.me.status, state.me.body);
+      default:
+        return json(response, 404, { code: 'not_found', message: 'not found', retryable: false });
+    }
+  }
+
+  async function poll(response: ServerResponse): Promise<void> {
+    const answer = state.polls.length > 1 ? state.polls.shift() : state.polls[0];
+    if (answer === 'hang up') return void response.destroy();
+    if (answer !== 'ok') return json(response, 400, { error: answer });
+    return issue(response);
+  }
+
+  async function refresh(form: URLSearchParams, response: ServerResponse): Promise<void> {
+    const token = form.get('refresh_token') ?? '';
+    if (state.refusal) return json(response, state.refusal.status, { error: state.refusal.error });
+    await new Promise((resolve) => setTimeout(resolve, state.refreshDelayMs));
+    if (!state.refreshTokens.delete(token)) {
+      state.reused += 1;
+      return json(response, 400, { error: 'invalid_grant' });
+    }
+    state.refreshes += 1;
+    return issue(response);
+  }
+
+  async function issue(response: ServerResponse): Promise<void> {
+    const refreshToken = `secret-refresh-${randomUUID()}`;
+    state.refreshTokens.add(refreshToken);
+    const idToken = await new SignJWT({})
+      .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+      .setIssuer(url)
+      .setAudience('andromeda-cli')
+      .setSubject('ada')
+      .setIssuedAt()
+      .setExpirationTime('5m')
+      .sign(privateKey);
+    json(response, 200, {
+      access_token: `secret-access-${randomUUID()}`,
+      refresh_token: refreshToken,
+      id_token: idToken,
+      token_type: 'Bearer',
+      expires_in: state.accessLifetime,
+    });
+  }
+
+  return { url, state, requests, server };
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import manifest from '../../package.json' with { type: 'json' };
+import { send } from '../../src/cli/net/request.ts';
+import { isLoopback } from '../../src/cli/net/url.ts';
+import { run as runProgram } from '../../src/cli/program.ts';
+import { createMachine, serve } from './harness.ts';
+
+test('version prints the versions of the program, of Node and of OpenSSL', async (t) => {
+  const { run } = await createMachine(t);
+  const { node, openssl } = process.versions;
+  for (const args of [['version'], ['--version']]) {
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.equal(stdout, `andromeda ${manifest.version}\nnode ${node}\nopenssl ${openssl}\n`);
+  }
+});
+
+test('every command explains itself, with an example, on stdout', async (t) => {
+  const { run } = await createMachine(t);
+  const commands = [
+    [],
+    ['serve'],
+    ['call'],
+    ['auth'],
+    ['auth', 'login'],
+    ['auth', 'status'],
+    ['auth', 'logout'],
+    ['version'],
+  ];
+  for (const command of commands) {
+    const { status, stdout, stderr } = await run([...command, '--help']);
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.match(stdout, /^Usage: andromeda/);
+    assert.match(stdout, /\nExamples?:\n {2}\$ andromeda /);
+  }
+});
+
+test('a command line that is wrong is one sentence on stderr and status 2', async (t) => {
+  const { run } = await createMachine(t);
+  const rows: [string[], string][] = [
+    [['frobnicate'], "Unknown command 'frobnicate'; see `andromeda --help`."],
+    [['versoin'], "Unknown command 'versoin'; did you mean version?"],
+    [['auth', 'frob'], "Unknown command 'frob'; see `andromeda --help`."],
+    [['--frob'], "Unknown option '--frob'; see `andromeda --help`."],
+    [['auth', 'login', '--ulr', 'x'], "Unknown option '--ulr'; did you mean --url?"],
+    [
+      ['version', 'x'],
+      "Too many arguments for 'version': expected 0 arguments but got 1: x; see `andromeda --help`.",
+    ],
+    [['auth', 'login', '--url'], "Option '--url <platform_url>' argument missing; see `andromeda --help`."],
+    [['serve'], 'Say what to serve: `andromeda serve --config FILE`, or `andromeda serve --demo` to try it.'],
+    [['serve', '--demo', '--config', 'x'], 'Give either --config or --demo, not both.'],
+    [
+      ['serve', '--config', 'x', '--data', 'y'],
+      '--data goes with --demo; with --config, the file names dataDir.',
+    ],
+  ];
+  for (const [args, sentence] of rows) {
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stdout, stderr], [2, '', `${sentence}\n`]);
+  }
+});
+
+test('a group of commands without one of them shows its help on stderr, status 2', async (t) => {
+  const { run } = await createMachine(t);
+  for (const args of [[], ['auth']]) {
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stdout], [2, '']);
+    assert.match(stderr, /^Usage: andromeda/);
+  }
+});
+
+test('serve hands its options over and ends with the status it is given', async () => {
+  const given: unknown[] = [];
+  const server = { serve: async (options: unknown) => given.push(options) + 6 };
+  assert.equal(await runProgram(['serve', '--demo', '--data', 'd'], server), 7);
+  assert.equal(await runProgram(['serve', '--config', 'c'], server), 8);
+  assert.deepEqual(given, [
+    { demo: true, data: 'd' },
+    { demo: false, config: 'c' },
+  ]);
+});
+
+test('a server that sends no response headers in time is one sentence', async (t) => {
+  const { url } = await serve(t, () => {});
+  await assert.rejects(send({ method: 'GET', url: new URL(url), timeoutMs: 100 }), {
+    name: 'CliError',
+    message: `${url} did not answer within 0.1 seconds.`,
+  });
+});
+
+test('only this machine itself is loopback', () => {
+  for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '[::1]']) assert.ok(isLoopback(host), host);
+  for (const host of ['127.0.0.1.example', 'localhost.example', '128.0.0.1', '[::2]', '0.0.0.0', ''])
+    assert.ok(!isLoopback(host), host);
+});

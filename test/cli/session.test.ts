@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createMachine, sessionAt } from './harness.ts';
+import { startEnvironment } from './issuer.ts';
+
+const past = new Date(Date.now() - 60_000).toISOString();
+const ended = 'Your session has ended; sign in again with `andromeda auth login`.\n';
+const me = ['call', 'business', 'GET', '/me'];
+
+test('an expired session is refreshed once, also by several commands at once', async (t) => {
+  const { run, directory, writeProfile, readProfile } = await createMachine(t);
+  const { url, state, requests } = await startEnvironment(t, {
+    refreshTokens: new Set(['secret-refresh']),
+    refreshDelayMs: 500,
+  });
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  const results = await Promise.all([run(me), run(me), run(me)]);
+  assert.deepEqual(
+    results.map(({ status, stderr }) => [status, stderr]),
+    [
+      [0, ''],
+      [0, ''],
+      [0, ''],
+    ],
+  );
+  assert.deepEqual([state.refreshes, state.reused], [1, 0]);
+
+  const session = (await readProfile()).sessions[url];
+  assert.deepEqual([...state.refreshTokens], [session?.refreshToken]);
+  const used = requests.filter((one) => one.url === '/me').map(({ headers }) => headers.authorization);
+  assert.deepEqual(used, Array(3).fill(`Bearer ${session?.accessToken}`));
+  assert.deepEqual(await readdir(directory), ['default.json']);
+  assert.equal((await stat(join(directory, 'default.json'))).mode & 0o777, 0o600);
+});
+
+test('a token with less than 30 seconds left is refreshed, one with more is not', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });
+  await writeProfile([sessionAt(url, { expiresAt: new Date(Date.now() + 60_000).toISOString() })]);
+  await run(me);
+  assert.equal(state.refreshes, 0);
+  await writeProfile([sessionAt(url, { expiresAt: new Date(Date.now() + 20_000).toISOString() })]);
+  await run(me);
+  assert.equal(state.refreshes, 1);
+});
+
+test('a session that the issuer will not refresh has ended, for every command after it too', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const { url, state, requests } = await startEnvironment(t);
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  for (const args of [me, me, ['auth', 'status']]) {
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([status, stdout, stderr], [1, '', ended]);
+  }
+  assert.equal(state.reused, 1);
+  assert.ok(!requests.some((one) => one.url === '/me'));
+});
+
+test('an issuer in trouble does not end the session', async (t) => {
+  const { run, writeProfile, readProfile } = await createMachine(t);
+  const { url, state, server } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  state.refusal = { status: 503, error: 'temporarily_unavailable' };
+  const refused = await run(me);
+  assert.deepEqual([refused.status, refused.stderr], [1, `${url} answered 503; try again later.\n`]);
+  state.refusal = undefined;
+  assert.equal((await run(me)).status, 0);
+
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  const gone = await run(me);
+  assert.deepEqual([gone.status, gone.stderr], [1, `Could not reach ${url}: the connection was refused.\n`]);
+  assert.equal((await readProfile()).sessions[url]?.refreshToken, 'secret-refresh');
+});
+
+test('a lock that a killed or hung command left behind does not stand in the way', async (t) => {
+  const { run, directory, writeProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t);
+  const ghost = spawn('true');
+  await new Promise((resolve) => ghost.on('close', resolve));
+  const lock = join(directory, 'default.lock');
+  const leave = async (pid: number, host: string) => {
+    state.refreshTokens.add('secret-refresh');
+    await writeProfile([sessionAt(url, { expiresAt: past })]);
+    await writeFile(lock, JSON.stringify({ pid, host, nonce: 'x' }));
+  };
+  await leave(ghost.pid ?? 0, hostname());
+  assert.equal((await run(me)).status, 0);
+
+  await leave(process.pid, 'another-machine');
+  await utimes(lock, new Date(), new Date(Date.now() - 31_000));
+  assert.equal((await run(me)).status, 0);
+  assert.equal(state.refreshes, 2);
+  assert.deepEqual(await readdir(directory), ['default.json']);
+});
+
+test('a damaged session file is named, and no token goes anywhere', async (t) => {
+  const { run, directory, writeProfile } = await createMachine(t);
+  const { url, requests } = await startEnvironment(t);
+  await writeProfile([sessionAt(url)]);
+  const path = join(directory, 'default.json');
+  const sentence = `${path} is damaged; delete it and sign in again with \`andromeda auth login\`.\n`;
+  const swapped = { sessions: { [url]: sessionAt('https://elsewhere.example') } };
+  for (const text of ['{', '[]', '{"sessions":{"x":{}}}', JSON.stringify(swapped)]) {
+    await writeFile(path, text);
+    const { status, stderr } = await run(['call', '--url', url, 'business', 'GET', '/me']);
+    assert.deepEqual([status, stderr], [1, sentence]);
+  }
+  assert.equal(requests.length, 0);
+});

@@ -1,0 +1,233 @@
+/**
+ * A login node (a real sshd), a gateway in front of it and a person's keys, for tests and measurements. Everything lives
+ * in one temporary folder and one process; `close` leaves nothing behind.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Decision, Route } from '../../src/gateway/decision.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/index.ts';
+import { createLogger } from '../../src/log.ts';
+
+/** Why these tests cannot run here, or false. */
+export const whyNot: string | false =
+  process.getuid?.() !== 0
+    ? 'the tests start an sshd that logs in as root'
+    : !existsSync('/usr/sbin/sshd')
+      ? '/usr/sbin/sshd is missing'
+      : false;
+
+export const LOGIN = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.root';
+
+export interface Lab {
+  dir: string;
+  gateway: Gateway;
+  sshdPort: number;
+  route: Route;
+  events: Record<string, unknown>[];
+  /** What authorize answers; tests change it. */
+  decide: { next: (route: Route) => Decision | Promise<Decision> };
+  /** Options for ssh, scp and sftp that lead to the gateway. */
+  options: string[];
+  /** A fresh key pair's path. */
+  newKey(name: string): string;
+  run(program: string, args: string[], input?: string | Buffer): Promise<Ran>;
+  ssh(args: string[], input?: string | Buffer): Promise<Ran>;
+  start(program: string, args: string[]): ChildProcess;
+  close(): Promise<void>;
+}
+
+export interface Ran {
+  status: number | null;
+  signal: string | null;
+  out: string;
+  err: string;
+}
+
+/** Starts sshd and a gateway on free loopback ports. */
+export async function openLab(
+  limits: GatewayOptions['limits'] = {},
+  sshdLines: readonly string[] = [],
+): Promise<Lab> {
+  const dir = mkdtempSync(join(tmpdir(), 'andromeda-gateway-'));
+  const newKey = (name: string) => {
+    const path = join(dir, name);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', path]);
+    return path;
+  };
+  const [hostKey, clientKey, nodeKey, userKey] = ['host', 'client', 'node', 'user'].map(newKey);
+  if (!hostKey || !clientKey || !nodeKey || !userKey) throw new Error('no keys');
+  const publicText = (path: string) => readFileSync(`${path}.pub`, 'utf8').trim();
+
+  const sshdPort = await freePort();
+  writeFileSync(join(dir, 'sshd_config'), sshdConfig(sshdPort, nodeKey, dir, sshdLines));
+  writeFileSync(join(dir, 'authorized'), `${publicText(clientKey)}\n${publicText(userKey)}\n`);
+  const sshd = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', join(dir, 'sshd_config')], {
+    stdio: ['ignore', 'ignore', process.env.LAB_SSHD_LOG ? 'inherit' : 'ignore'],
+  });
+  await listening(sshdPort);
+
+  const route: Route = {
+    clusterId: LOGIN.split('.')[0] ?? '',
+    userId: 'user_1',
+    username: 'root',
+    keyId: 'ssh_key_1',
+    shell: '/bin/bash',
+    loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: publicText(nodeKey) },
+  };
+  const lab = {
+    decide: { next: (to: Route): Decision | Promise<Decision> => ({ allowed: true, route: to }) },
+  };
+  const events: Record<string, unknown>[] = [];
+  const known = publicText(userKey);
+  const gateway = await startGateway({
+    listen: { host: '127.0.0.1', port: 0 },
+    hostKey: readFileSync(hostKey, 'utf8'),
+    clientKey: readFileSync(clientKey, 'utf8'),
+    log: createLogger('debug', (line) => {
+      if (process.env.LAB_LOG) process.stderr.write(line);
+      events.push(JSON.parse(line));
+    }),
+    authorize: async (attempt) =>
+      known.startsWith(attempt.publicKey) && attempt.loginName === LOGIN
+        ? lab.decide.next(route)
+        : { allowed: false, reason: 'unknown key', message: '', disclose: false },
+    limits,
+  });
+  writeFileSync(
+    join(dir, 'known_hosts'),
+    [
+      `[127.0.0.1]:${gateway.port} ${publicText(hostKey)}`,
+      `[127.0.0.1]:${sshdPort} ${publicText(nodeKey)}`,
+    ].join('\n'),
+  );
+  const config = [
+    `UserKnownHostsFile ${join(dir, 'known_hosts')}`,
+    'StrictHostKeyChecking yes',
+    `IdentityFile ${userKey}`,
+    'IdentitiesOnly yes',
+    'BatchMode yes',
+    'Host gateway',
+    '  HostName 127.0.0.1',
+    `  Port ${gateway.port}`,
+    `  User ${LOGIN}`,
+    'Host direct inner jump',
+    '  HostName 127.0.0.1',
+    `  Port ${sshdPort}`,
+    '  User root',
+    '',
+  ];
+  writeFileSync(join(dir, 'ssh_config'), config.join('\n'));
+  const options = ['-F', join(dir, 'ssh_config')];
+
+  const children = new Set<ChildProcess>();
+  const start = (program: string, args: string[]) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], cwd: dir, detached: true });
+    // A group of its own, so that nothing of a pipeline outlives its test.
+    const stop = setTimeout(() => killGroup(child), CHILD_MS);
+    child.once('close', () => clearTimeout(stop));
+    child.stdin?.on('error', () => {});
+    children.add(child);
+    child.once('close', () => children.delete(child));
+    return child;
+  };
+  const run = (program: string, args: string[], input: string | Buffer = '') => {
+    const child = start(program, args);
+    child.stdin?.end(input);
+    return finished(child);
+  };
+  return Object.assign(lab, {
+    dir,
+    gateway,
+    sshdPort,
+    route,
+    events,
+    options,
+    newKey,
+    run,
+    start,
+    ssh: (args: string[], input?: string | Buffer) => run('ssh', [...options, ...args], input),
+    async close() {
+      for (const child of children) killGroup(child);
+      await gateway.stop();
+      sshd.kill();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  });
+}
+
+const CHILD_MS = 20_000;
+
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid) process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // It is gone.
+  }
+}
+
+/** Waits for a child and gathers what it said. */
+export function finished(child: ChildProcess): Promise<Ran> {
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout?.on('data', (data: Buffer) => out.push(data));
+  child.stderr?.on('data', (data: Buffer) => err.push(data));
+  return new Promise((resolve) => {
+    child.on('close', (status, signal) =>
+      resolve({
+        status,
+        signal,
+        out: Buffer.concat(out).toString('utf8'),
+        err: Buffer.concat(err).toString('utf8'),
+      }),
+    );
+  });
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function listening(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    const up = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.once('connect', () => resolve(true));
+      socket.once('error', () => resolve(false));
+      setTimeout(() => socket.destroy(), 50);
+    });
+    if (up) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error('sshd did not start');
+}
+
+function sshdConfig(port: number, hostKey: string, dir: string, more: readonly string[]): string {
+  return [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${hostKey}`,
+    `AuthorizedKeysFile ${join(dir, 'authorized')}`,
+    'StrictModes no',
+    'UsePAM no',
+    'PidFile none',
+    'PermitRootLogin yes',
+    'AcceptEnv *',
+    'MaxSessions 100',
+    'MaxStartups 100',
+    `Subsystem sftp ${existsSync('/usr/lib/openssh/sftp-server') ? '/usr/lib/openssh/sftp-server' : 'internal-sftp'}`,
+    ...more,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,120 @@
+/** The policy and the loopback rule as tables; the names are the contract's sentences ("SSH gateway behaviour"). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isLoopback } from '../../src/gateway/loopback.ts';
+import { type Ask, judge, type Side } from '../../src/gateway/policy.ts';
+
+const session = (name: string, more: { command?: string; subsystem?: string } = {}): Ask => ({
+  kind: 'request',
+  channel: 'session',
+  name,
+  ...more,
+});
+const open = (type: string, host?: string): Ask => ({
+  kind: 'open',
+  type,
+  ...(host !== undefined && { host, port: 22 }),
+});
+const all = (name: string): Ask => ({ kind: 'global', name });
+
+const table: [sentence: string, side: Side, ask: Ask, verdict: string][] = [
+  ['interactive shells', 'client', open('session'), 'allow'],
+  ['interactive shells', 'client', session('pty-req'), 'allow'],
+  ['interactive shells', 'client', session('shell'), 'exec'],
+  ['interactive shells', 'client', session('signal'), 'allow'],
+  ['interactive shells', 'client', session('break'), 'allow'],
+  ['interactive shells with terminal resizing', 'client', session('window-change'), 'allow'],
+  ['running a command', 'client', session('exec', { command: 'true' }), 'exec'],
+  ['a command with a NUL', 'client', session('exec', { command: 'a\0b' }), 'refuse'],
+  ['the exit status of a command', 'node', session('exit-status'), 'allow'],
+  ['the exit signal of a command', 'node', session('exit-signal'), 'allow'],
+  ['piping: the reader has gone', 'node', session('eow@openssh.com'), 'allow'],
+  ['piping: the reader has gone', 'client', session('eow@openssh.com'), 'allow'],
+  ['SFTP', 'client', session('subsystem', { subsystem: 'sftp' }), 'allow'],
+  ['another subsystem', 'client', session('subsystem', { subsystem: 'netconf' }), 'refuse'],
+  ['local port forwarding to loopback', 'client', open('direct-tcpip', 'localhost'), 'allow'],
+  ['local port forwarding to loopback', 'client', open('direct-tcpip', '127.0.0.1'), 'allow'],
+  ['forwarding to non-loopback destinations', 'client', open('direct-tcpip', '10.0.0.5'), 'refuse'],
+  ['use as a jump host', 'client', open('direct-tcpip', 'other.example'), 'refuse'],
+  ['forwarding to a socket file', 'client', open('direct-streamlocal@openssh.com'), 'refuse'],
+  ['a tunnel device', 'client', open('tun@openssh.com'), 'refuse'],
+  ['a channel nobody has heard of', 'client', open('new@example.org'), 'refuse'],
+  ['remote forwarding (-R)', 'client', all('tcpip-forward'), 'refuse'],
+  ['remote forwarding (-R)', 'client', all('cancel-tcpip-forward'), 'refuse'],
+  ['remote forwarding (-R)', 'client', all('streamlocal-forward@openssh.com'), 'refuse'],
+  ['remote forwarding (-R)', 'node', open('forwarded-tcpip'), 'refuse'],
+  ['remote forwarding (-R)', 'node', open('forwarded-streamlocal@openssh.com'), 'refuse'],
+  ['agent forwarding', 'client', session('auth-agent-req@openssh.com'), 'refuse'],
+  ['agent forwarding', 'node', open('auth-agent@openssh.com'), 'refuse'],
+  ['X11 forwarding', 'client', session('x11-req'), 'refuse'],
+  ['X11 forwarding', 'node', open('x11'), 'refuse'],
+  ['passing environment variables', 'client', session('env'), 'refuse'],
+  ['a request nobody has heard of', 'client', session('new@example.org'), 'refuse'],
+  ['a keepalive is answered by whom it is asked', 'client', all('keepalive@openssh.com'), 'refuse'],
+  ['a keepalive is answered by whom it is asked', 'node', all('keepalive@openssh.com'), 'refuse'],
+  ['a keepalive is answered by whom it is asked', 'node', session('keepalive@openssh.com'), 'refuse'],
+  ['no more sessions', 'client', all('no-more-sessions@openssh.com'), 'close-door'],
+  ['no more sessions is for clients', 'node', all('no-more-sessions@openssh.com'), 'refuse'],
+  ['host keys of login nodes are none of the client’s', 'node', all('hostkeys-00@openssh.com'), 'refuse'],
+  ['a login node opens no session', 'node', open('session'), 'refuse'],
+];
+
+for (const [sentence, side, ask, verdict] of table) {
+  const what = ask.kind === 'open' ? `${ask.type} ${ask.host ?? ''}`.trim() : ask.name;
+  test(`${sentence}: ${what} from the ${side} is ${verdict}`, () => {
+    assert.equal(judge(side, ask, '/bin/zsh').do, verdict);
+  });
+}
+
+test('a request on a forwarded connection is refused', () => {
+  const ask: Ask = { kind: 'request', channel: 'direct-tcpip', name: 'exec', command: 'true' };
+  assert.equal(judge('client', ask, '/bin/sh').do, 'refuse');
+});
+
+test('a refusal says where to, in printable characters', () => {
+  const verdict = judge('client', open('direct-tcpip', 'evil\u001b[31m.example'), '/bin/sh');
+  assert.equal(verdict.do, 'refuse');
+  assert.match(verdict.do === 'refuse' ? verdict.reason : '', /evil\?\[31m\.example:22/);
+});
+
+for (const host of ['localhost', '127.0.0.1', '127.0.0.2', '127.255.255.254', '127.0.0.0', '::1'])
+  test(`loopback: ${host}`, () => assert.equal(isLoopback(host), true));
+
+const foreign = [
+  ...[
+    '',
+    '0.0.0.0',
+    '::',
+    '0',
+    '127',
+    '127.1',
+    '127.0.1',
+    '2130706433',
+    '0x7f000001',
+    '0x7f.0.0.1',
+    '0177.0.0.1',
+  ],
+  ...[
+    '127.0.0.01',
+    '127.0.0.256',
+    '127.0.0.1.',
+    ' 127.0.0.1',
+    '127.0.0.1 ',
+    '127.0.0.1\n',
+    '128.0.0.1',
+    '10.0.0.1',
+  ],
+  ...[
+    '::ffff:127.0.0.1',
+    '::127.0.0.1',
+    '0:0:0:0:0:0:0:1',
+    '[::1]',
+    '::1%lo',
+    'fe80::1',
+    '*',
+    '127.0.0.1:22',
+  ],
+  ...['localhost.', 'localhost.localdomain', 'LOCALHOST', 'localhost.evil.example', '127.0.0.1.evil.example'],
+];
+for (const host of foreign)
+  test(`not loopback: ${JSON.stringify(host)}`, () => assert.equal(isLoopback(host), false));

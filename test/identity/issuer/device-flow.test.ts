@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { setPassword } from '../../../src/store/passwords.ts';
+import {
+  ada,
+  answerDevice,
+  audience,
+  cli,
+  createBrowser,
+  kubernetes,
+  poll,
+  post,
+  refresh,
+  signIn,
+  startDevice,
+  startHarness,
+} from './harness.ts';
+
+test('a terminal signs in by the device flow and gets a token that the keys verify', async () => {
+  await using harness = await startHarness();
+  const { url, issuer } = harness;
+  const device = await startDevice(url);
+  assert.equal(device.interval, 5);
+  assert.equal(device.expires_in, 600);
+  assert.match(device.user_code, /^[B-DF-HJ-NP-TV-XZ]{4}-[B-DF-HJ-NP-TV-XZ]{4}$/);
+  assert.equal(device.verification_uri, `${url}/device`);
+  assert.equal(device.verification_uri_complete, `${url}/device?user_code=${device.user_code}`);
+  assert.equal((await poll(url, device)).body.error, 'authorization_pending');
+
+  const done = await answerDevice(url, device);
+  assert.match(done.text, /You can close this window/);
+
+  const { status, body } = await poll(url, device);
+  assert.equal(status, 200);
+  const keys = createLocalJWKSet(issuer.jwks);
+  const { payload, protectedHeader } = await jwtVerify(String(body.access_token), keys, {
+    issuer: url,
+    audience,
+    typ: 'at+jwt',
+  });
+  assert.equal(protectedHeader.alg, 'RS256');
+  assert.equal(payload.sub, ada.id);
+  assert.equal(payload.email, ada.email);
+  assert.equal(payload.email_verified, true);
+  assert.equal(payload.name, 'Ada <Lovelace>');
+  assert.equal(payload.client_id, cli);
+  assert.notEqual(payload.sub, payload.client_id);
+  assert.equal(Number(payload.exp) - Number(payload.iat), 600);
+  assert.equal(body.expires_in, 600);
+  const served = await (await fetch(`${url}/jwks`)).json();
+  assert.deepEqual(served, issuer.jwks);
+
+  const again = await poll(url, device);
+  assert.equal(again.body.error, 'invalid_grant');
+});
+
+test('scopes that the issuer does not know are dropped, at sign-in and on refresh', async () => {
+  await using harness = await startHarness();
+  const scope = 'openid urn:zitadel:iam:org:project:id:andromeda:aud something:else';
+  const tokens = await signIn(harness.url, cli, scope);
+  assert.equal(tokens.scope, 'openid');
+  const refreshed = await refresh(harness.url, tokens.refresh_token, cli, { scope });
+  assert.equal(refreshed.status, 200, JSON.stringify(refreshed.body));
+  assert.equal(refreshed.body.scope, 'openid');
+});
+
+test('an ID token for Kubernetes carries the email, and its access token is none for the APIs', async () => {
+  await using harness = await startHarness();
+  const tokens = await signIn(harness.url, kubernetes, 'openid');
+  const keys = createLocalJWKSet(harness.issuer.jwks);
+  const expected = { issuer: harness.url, audience: kubernetes, algorithms: ['RS256'] };
+  const { payload } = await jwtVerify(String(tokens.id_token), keys, expected);
+  assert.equal(payload.aud, kubernetes);
+  assert.equal(payload.email, ada.email);
+  assert.equal(payload.email_verified, true);
+  assert.doesNotMatch(String(tokens.access_token), /\./);
+  const refreshed = await refresh(harness.url, tokens.refresh_token, kubernetes);
+  const next = await jwtVerify(String(refreshed.body.id_token), keys, expected);
+  assert.equal(next.payload.email, ada.email);
+  const token = refreshed.body.refresh_token;
+  const refused = await refresh(harness.url, token, kubernetes, { resource: 'urn:andromeda:apis' });
+  assert.equal(refused.body.error, 'invalid_target');
+});
+
+test('who is denied hears access_denied', async () => {
+  await using harness = await startHarness();
+  const device = await startDevice(harness.url);
+  const browser = createBrowser(harness.url);
+  const done = await answerDevice(harness.url, device, 'deny', browser);
+  assert.match(done.text, /Sign-in denied/);
+  assert.equal((await poll(harness.url, device)).body.error, 'access_denied');
+  const late = await browser.visit(device.verification_uri_complete);
+  assert.equal(late.status, 410);
+  assert.match(late.text, /already been used/);
+});
+
+test('a code answered in one window cannot be answered again in another', async () => {
+  await using harness = await startHarness();
+  const device = await startDevice(harness.url);
+  const browser = createBrowser(harness.url);
+  const signInPage = await browser.visit(device.verification_uri_complete);
+  await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
+  const window = await browser.visit(device.verification_uri_complete);
+  const answers = await Promise.all(
+    ['approve', 'deny', 'approve'].map((decision) =>
+      browser.submit(window, '/device/approval', { decision }),
+    ),
+  );
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 410, 410]);
+});
+
+test('a code that expired is told so in the browser and at the terminal, as is an unknown one', async () => {
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    await using harness = await startHarness();
+    const { url } = harness;
+    const device = await startDevice(url);
+    const browser = createBrowser(url);
+    const signInPage = await browser.visit(device.verification_uri_complete);
+    await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
+    const approval = await browser.visit(device.verification_uri_complete);
+    mock.timers.tick(601_000);
+    for (const page of [
+      await browser.visit(device.verification_uri_complete),
+      await browser.submit(approval, '/device/approval', { decision: 'approve' }),
+      await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password }),
+    ]) {
+      if (page.status === 403) continue;
+      assert.equal(page.status, 410);
+      assert.match(page.text, /This code has expired\. Run the command again to get a new one\./);
+    }
+    assert.equal((await poll(url, device)).body.error, 'expired_token');
+    const unknown = await browser.visit('/device?user_code=BBBB-BBBB');
+    assert.equal(unknown.status, 404);
+    assert.match(unknown.text, /We do not know this code/);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('a code may be typed in any case and without its dash', async () => {
+  await using harness = await startHarness();
+  const device = await startDevice(harness.url);
+  const typed = device.user_code.toLowerCase().replace('-', ' ');
+  const page = await createBrowser(harness.url).visit(`/device?user_code=${encodeURIComponent(typed)}`);
+  assert.match(page.text, /type="password"/);
+});
+
+test('a terminal that polls faster than every five seconds hears slow_down', async () => {
+  let at = Date.now();
+  await using harness = await startHarness({ now: () => at });
+  const device = await startDevice(harness.url);
+  const other = await startDevice(harness.url);
+  const seen: unknown[] = [];
+  for (const afterMs of [0, 1000, 5000, 4900, 4000, 5000]) {
+    at += afterMs;
+    seen.push((await poll(harness.url, device)).body.error);
+  }
+  const pending = 'authorization_pending';
+  assert.deepEqual(seen, [pending, 'slow_down', pending, pending, 'slow_down', pending]);
+  assert.equal((await poll(harness.url, other)).body.error, pending);
+  await answerDevice(harness.url, device);
+  assert.equal((await poll(harness.url, device)).status, 200);
+});
+
+test('a browser that is signed in is only asked to approve, and can sign out', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  await answerDevice(harness.url, await startDevice(harness.url), 'approve', browser);
+  const second = await startDevice(harness.url);
+  const page = await browser.visit(second.verification_uri_complete);
+  assert.match(page.text, /Approve this sign-in\?/);
+  assert.match(page.text, /Ada &lt;Lovelace&gt; \(ada@physics\.example\)/);
+  const out = await browser.submit(page, '/device/sign-out');
+  const back = await browser.visit(out.location ?? '');
+  assert.match(back.text, /type="password"/);
+});
+
+test('a new password ends the sessions of browsers and terminals', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const device = await startDevice(harness.url);
+  await answerDevice(harness.url, device, 'approve', browser);
+  const { body } = await poll(harness.url, device);
+  const hash = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$c2FsdHNhbHRzYWx0c2FsdHNhbHRzYWx0c2FsdHNhbHQ';
+  await harness.store.write((tx) => setPassword(tx, { userId: ada.id, hash, now: Date.now() + 1000 }));
+  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  assert.match(page.text, /type="password"/);
+  assert.equal((await refresh(harness.url, body.refresh_token)).body.error, 'invalid_grant');
+});
+
+test('only the device flow is offered, and only to the clients there are', async () => {
+  await using harness = await startHarness();
+  const refused = [
+    await post(harness.url, '/device/auth', { client_id: 'somebody', scope: 'openid' }),
+    await post(harness.url, '/token', { client_id: cli, grant_type: 'client_credentials' }),
+    await post(harness.url, '/token', { client_id: cli, grant_type: 'authorization_code', code: 'x' }),
+  ];
+  assert.deepEqual(
+    refused.map(({ body }) => body.error),
+    ['invalid_client', 'unsupported_grant_type', 'unsupported_grant_type'],
+  );
+  for (const path of ['/reg', '/token/introspection', '/session/end', '/request', '/interaction/x']) {
+    assert.equal((await fetch(harness.url + path, { method: 'POST' })).status, 404, path);
+  }
+});
+
+test('a flood of device codes from one address is refused for a while', async () => {
+  let at = Date.now();
+  await using harness = await startHarness({ now: () => at });
+  const fields = { client_id: cli, scope: 'openid' };
+  let last = await post(harness.url, '/device/auth', fields);
+  for (let i = 0; i < 60; i++) last = await post(harness.url, '/device/auth', fields);
+  assert.equal(last.status, 429);
+  assert.equal(last.body.error, 'temporarily_unavailable');
+  at += 60_000;
+  assert.equal((await post(harness.url, '/device/auth', fields)).status, 200);
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mock, test } from 'node:test';
+import { html } from '../../../src/identity/issuer/pages/html.ts';
+import {
+  ada,
+  addPerson,
+  createBrowser,
+  type Device,
+  type Page,
+  poll,
+  startDevice,
+  startHarness,
+} from './harness.ts';
+
+function assertSafe(page: Page): void {
+  assert.doesNotMatch(
+    page.text,
+    /<script|\son\w+=|javascript:|<link|<img|@import|url\(|\sstyle=|https?:\/\//i,
+  );
+  const policy = page.headers.get('content-security-policy') ?? '';
+  assert.match(policy, /default-src 'none'/);
+  assert.match(policy, /form-action 'self'/);
+  assert.match(policy, /frame-ancestors 'none'/);
+  assert.doesNotMatch(policy, /unsafe|script-src|\*/);
+  const [, style = ''] = /<style>([\s\S]*)<\/style>/.exec(page.text) ?? [];
+  assert.ok(policy.includes(`'sha256-${createHash('sha256').update(style).digest('base64')}'`));
+  assert.equal(page.headers.get('cache-control'), 'no-store');
+  assert.equal(page.headers.get('referrer-policy'), 'no-referrer');
+  assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+}
+
+test('no page has a script or anything from elsewhere, and each is sent with a strict policy', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const device = await startDevice(harness.url);
+  const signIn = await browser.visit(device.verification_uri_complete);
+  const wrong = await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: 'x' });
+  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  const pages = [
+    signIn,
+    wrong,
+    await browser.visit('/device'),
+    await browser.visit('/device?user_code=BBBB-BBBB'),
+    await browser.visit(device.verification_uri_complete),
+    await browser.visit('/device/approved'),
+    await browser.visit('/device/denied'),
+    await browser.visit('/nowhere'),
+    await browser.visit('/device/xyz'),
+    await browser.visit('/auth', undefined, { accept: 'text/html' }),
+    await browser.visit('/auth?client_id=andromeda-cli&response_type=code', undefined, {
+      accept: 'text/html',
+    }),
+    await browser.visit('/device/approval', { csrf: 'x' }),
+  ];
+  for (const page of pages) {
+    assert.match(page.text, /<!doctype html>/);
+    assertSafe(page);
+    assert.doesNotMatch(page.text, /node_modules|\.ts:|at async/);
+  }
+});
+
+test('what came from outside is text in the page', async () => {
+  await using harness = await startHarness();
+  const evil = `"><script>alert('x')</script>`;
+  const body = new URLSearchParams({ client_id: 'andromeda-cli', scope: 'openid' });
+  const headers = { 'user-agent': `${evil}${'x'.repeat(5000)}` };
+  const response = await fetch(`${harness.url}/device/auth`, { method: 'POST', body, headers });
+  const device = (await response.json()) as Device;
+  const browser = createBrowser(harness.url);
+  const signIn = await browser.visit(device.verification_uri_complete);
+  const wrong = await browser.submit(signIn, '/device/sign-in', { email: evil, password: 'x' });
+  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  const approval = await browser.visit(device.verification_uri_complete);
+  assert.match(approval.text, /&quot;&gt;&lt;script&gt;/);
+  assert.ok(approval.text.length < 15_000);
+  const typed = await browser.visit(`/device?user_code=${encodeURIComponent(evil)}`);
+  const error = await browser.visit(`/auth?client_id=${encodeURIComponent(evil)}`, undefined, {
+    accept: 'text/html',
+  });
+  for (const page of [wrong, approval, typed, error]) assertSafe(page);
+  assert.equal(String(html`${'<a>'}${{ html: '<b>' }}${html`<c>`}`.html), '&lt;a&gt;&lt;b&gt;<c>');
+});
+
+test('a form counts only from the browser that was given it', async () => {
+  await using harness = await startHarness();
+  const device = await startDevice(harness.url);
+  const browser = createBrowser(harness.url);
+  const signIn = await browser.visit(device.verification_uri_complete);
+  const credentials = { email: ada.email, password: ada.password };
+  const stranger = createBrowser(harness.url);
+  const refused = [
+    await stranger.submit(signIn, '/device/sign-in', credentials),
+    await browser.submit(signIn, '/device/sign-in', { ...credentials, csrf: '' }),
+    await browser.visit('/device/sign-in', { ...credentials, user_code: device.user_code }),
+  ];
+  await browser.submit(signIn, '/device/sign-in', credentials);
+  const approval = await browser.visit(device.verification_uri_complete);
+  refused.push(
+    // The value from before signing in is worth nothing after it.
+    await browser.submit(signIn, '/device/sign-in', credentials),
+    await stranger.submit(approval, '/device/approval', { decision: 'approve' }),
+    await browser.submit(approval, '/device/approval', { decision: 'approve', csrf: 'x' }),
+    await browser.visit('/device/approval?decision=approve', { user_code: device.user_code }),
+  );
+  const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(approval.text) ?? [];
+  const fields = { csrf, user_code: device.user_code, decision: 'approve' };
+  refused.push(await browser.visit('/device/approval', fields, { 'sec-fetch-site': 'cross-site' }));
+  for (const page of refused) assert.equal(page.status, 403);
+  assert.equal((await poll(harness.url, device)).body.error, 'authorization_pending');
+  // Somebody else's value, with one's own cookie that is not signed in.
+  await stranger.visit(device.verification_uri_complete);
+  const other = await stranger.submit(approval, '/device/approval', { decision: 'approve' });
+  assert.equal(other.status, 403);
+});
+
+test('a browser stays signed in for half a day', async () => {
+  let at = Date.now();
+  await using harness = await startHarness({ now: () => at });
+  const browser = createBrowser(harness.url);
+  const first = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  await browser.submit(first, '/device/sign-in', { email: ada.email, password: ada.password });
+  const later = async () => {
+    // The device code is on the library's clock, this one is ours.
+    const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+    return page.text.includes('type="password"');
+  };
+  assert.equal(await later(), false);
+  const cookies = new Map(browser.cookies);
+  for (const [name, value] of cookies) browser.cookies.set(name, value.replace(/^./, 'x'));
+  assert.equal(await later(), true);
+  for (const [name, value] of cookies) browser.cookies.set(name, value);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3_600_000 });
+  try {
+    at = Date.now();
+    assert.equal(await later(), true);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('who is not an active person cannot sign in', async () => {
+  await using harness = await startHarness();
+  const row = await harness.store.read.selectFrom('passwords').select('hash').executeTakeFirstOrThrow();
+  const { hash } = row;
+  await addPerson(harness.store, { id: 'user_2', email: 'sys@x.example', name: 'S', hash, kind: 'system' });
+  await addPerson(harness.store, {
+    id: 'user_3',
+    email: 'gone@x.example',
+    name: 'G',
+    hash,
+    state: 'deleted',
+  });
+  const browser = createBrowser(harness.url);
+  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  for (const email of ['sys@x.example', 'gone@x.example']) {
+    const refused = await browser.submit(page, '/device/sign-in', { email, password: ada.password });
+    assert.match(refused.text, /The email or password is wrong/);
+  }
+});
+
+test('large bodies are refused', async () => {
+  await using harness = await startHarness();
+  for (const path of ['/token', '/device/sign-in', '/device/auth']) {
+    const body = new URLSearchParams({ client_id: 'x'.repeat(20_000) });
+    const response = await fetch(harness.url + path, { method: 'POST', body });
+    assert.equal(response.status, 413);
+  }
+});
+
+test('nothing is printed: the library keeps its notices to itself', async () => {
+  const printed: unknown[] = [];
+  const methods = (['log', 'info', 'warn', 'error'] as const).map((name) =>
+    mock.method(console, name, (...args: unknown[]) => printed.push(args)),
+  );
+  try {
+    await using harness = await startHarness();
+    const browser = createBrowser(harness.url);
+    const device = await startDevice(harness.url);
+    await browser.visit(device.verification_uri_complete);
+    await poll(harness.url, device);
+    await browser.visit('/auth', undefined, { accept: 'text/html' });
+    await fetch(`${harness.url}/token`, { method: 'POST', headers: { origin: 'http://x.example' } });
+    await fetch(`${harness.url}/token`, {
+      method: 'POST',
+      body: '{',
+      headers: { 'content-type': 'application/json' },
+    });
+  } finally {
+    for (const method of methods) method.mock.restore();
+  }
+  assert.deepEqual(printed, []);
+});

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { mock, test } from 'node:test';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { deleteExpiredIssuerRecords } from '../../../src/store/issuer-records.ts';
+import {
+  ada,
+  audience,
+  cli,
+  createBrowser,
+  kubernetes,
+  poll,
+  post,
+  refresh,
+  signIn,
+  startDevice,
+  startHarness,
+} from './harness.ts';
+
+test('a refresh token is good for one use; a second use ends the session', async () => {
+  await using harness = await startHarness();
+  const { url } = harness;
+  const first = await signIn(url);
+  const second = await refresh(url, first.refresh_token);
+  assert.equal(second.status, 200);
+  assert.notEqual(second.body.refresh_token, first.refresh_token);
+  const { payload } = await jwtVerify(
+    String(second.body.access_token),
+    createLocalJWKSet(harness.issuer.jwks),
+    { issuer: url, audience },
+  );
+  assert.equal(payload.sub, ada.id);
+  assert.equal(payload.email, ada.email);
+
+  assert.equal((await refresh(url, first.refresh_token)).body.error, 'invalid_grant');
+  assert.equal((await refresh(url, second.body.refresh_token)).body.error, 'invalid_grant');
+  assert.ok(harness.log.some((line) => line.includes('issuer.token.reused')));
+});
+
+test('of two refreshes with one token at the same time at most one is answered', async () => {
+  await using harness = await startHarness();
+  const { refresh_token } = await signIn(harness.url);
+  const answers = await Promise.all([1, 2, 3, 4].map(() => refresh(harness.url, refresh_token)));
+  assert.ok(answers.filter(({ status }) => status === 200).length <= 1);
+  for (const { status, body } of answers) {
+    if (status !== 200) assert.equal(body.error, 'invalid_grant');
+  }
+});
+
+test('a session survives a restart, and so does a device that waits', async () => {
+  await using harness = await startHarness();
+  const tokens = await signIn(harness.url);
+  const device = await startDevice(harness.url);
+  const { jwks } = harness.issuer;
+  await harness.restart();
+  assert.deepEqual(harness.issuer.jwks, jwks);
+  const refreshed = await refresh(harness.url, tokens.refresh_token);
+  assert.equal(refreshed.status, 200, JSON.stringify(refreshed.body));
+  assert.equal((await poll(harness.url, device)).body.error, 'authorization_pending');
+});
+
+test('a session ends after 30 days without use, and after 180 days however used', async () => {
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    await using harness = await startHarness();
+    const idle = await signIn(harness.url);
+    let used: unknown = (await signIn(harness.url)).refresh_token;
+    const day = 24 * 3_600_000;
+    for (let days = 29; days < 180; days += 29) {
+      mock.timers.tick(29 * day);
+      const { status, body } = await refresh(harness.url, used);
+      assert.equal(status, 200, `${days} days: ${JSON.stringify(body)}`);
+      used = body.refresh_token;
+    }
+    assert.equal((await refresh(harness.url, idle.refresh_token)).body.error, 'invalid_grant');
+    mock.timers.tick(7 * day);
+    assert.equal((await refresh(harness.url, used)).body.error, 'invalid_grant');
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('a revoked refresh token is refused; another client cannot revoke it', async () => {
+  await using harness = await startHarness();
+  const { refresh_token } = await signIn(harness.url);
+  const token = String(refresh_token);
+  await post(harness.url, '/token/revocation', { token, client_id: kubernetes });
+  const { body } = await refresh(harness.url, token);
+  assert.ok(body.access_token);
+  const next = String(body.refresh_token);
+  const revoked = await post(harness.url, '/token/revocation', { token: next, client_id: cli });
+  assert.equal(revoked.status, 200);
+  assert.equal((await refresh(harness.url, next)).body.error, 'invalid_grant');
+});
+
+test('a person who is no longer active gets no token any more', async () => {
+  await using harness = await startHarness();
+  const tokens = await signIn(harness.url);
+  await harness.store.write((tx) =>
+    tx.db.updateTable('users').set({ lifecycle_state: 'suspended' }).where('id', '=', ada.id).execute(),
+  );
+  assert.equal((await refresh(harness.url, tokens.refresh_token)).body.error, 'invalid_grant');
+  const me = await fetch(`${harness.url}/me`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  });
+  assert.equal(me.status, 401);
+});
+
+test('userinfo answers both kinds of access token, and no other', async () => {
+  await using harness = await startHarness();
+  const me = (token: unknown) =>
+    fetch(`${harness.url}/me`, { headers: { authorization: `Bearer ${token}` } });
+  for (const [client, scope] of [
+    [cli, 'openid'],
+    [kubernetes, 'openid email'],
+  ] as const) {
+    const { access_token } = await signIn(harness.url, client, scope);
+    const response = await me(access_token);
+    const claims = (await response.json()) as Record<string, unknown>;
+    assert.equal(response.status, 200, JSON.stringify(claims));
+    assert.equal(claims.sub, ada.id);
+    assert.equal(claims.email, ada.email);
+    assert.equal(claims.email_verified, true);
+    const { id_token } = await signIn(harness.url, client, scope);
+    for (const wrong of [id_token, `${access_token}x`, 'x', 'a.b.c']) {
+      const refused = await me(wrong);
+      assert.equal(refused.status, 401, String(wrong));
+      assert.match(refused.headers.get('www-authenticate') ?? '', /^Bearer/);
+    }
+  }
+});
+
+test('nothing in the database is a token, a code or a session', async () => {
+  await using harness = await startHarness();
+  const device = await startDevice(harness.url);
+  const { refresh_token } = await signIn(harness.url);
+  const { access_token } = await signIn(harness.url, kubernetes, 'openid');
+  const rows = await harness.store.read.selectFrom('issuer_records').selectAll().execute();
+  const all = JSON.stringify(rows);
+  for (const secret of [
+    device.device_code,
+    device.user_code,
+    device.user_code.replace('-', ''),
+    refresh_token,
+    access_token,
+  ]) {
+    assert.ok(!all.includes(String(secret)), String(secret));
+  }
+});
+
+test('records that expired are not found, and are removed a few at a time', async () => {
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    await using harness = await startHarness();
+    for (let i = 0; i < 3; i++) await startDevice(harness.url);
+    const remove = (limit: number) =>
+      harness.store.write((tx) => deleteExpiredIssuerRecords(tx, Math.floor(Date.now() / 1000), limit));
+    assert.equal(await remove(10), 0);
+    mock.timers.tick(21 * 60_000);
+    assert.equal(await remove(2), 2);
+    assert.equal(await remove(2), 1);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('the keys are a file that only its owner reads; a broken one is told, not replaced', async () => {
+  await using harness = await startHarness();
+  const file = join(harness.dataDir, 'issuer-keys.json');
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  for (const key of harness.issuer.jwks.keys) {
+    assert.deepEqual(Object.keys(key).sort(), ['alg', 'e', 'kid', 'kty', 'n', 'use']);
+  }
+  const text = await readFile(file, 'utf8');
+  await writeFile(file, text.slice(0, 100));
+  const { createIssuer } = await import('../../../src/identity/issuer/index.ts');
+  const { createLogger } = await import('../../../src/log.ts');
+  const { url, dataDir, store } = harness;
+  const log = createLogger('silent');
+  const options = { url, dataDir, store, audience, cliClientId: cli, log };
+  await assert.rejects(createIssuer(options), /is not a file of the embedded issuer's keys/);
+  await writeFile(file, text);
+  await assert.rejects(createIssuer({ ...options, url: 'http://host/path' }), /without a path/);
+});
+
+test('discovery tells the endpoints under the issuer URL, whatever host was asked for', async () => {
+  await using harness = await startHarness();
+  const { request } = await import('node:http');
+  const text = await new Promise<string>((resolve, reject) => {
+    const headers = {
+      host: 'evil.example',
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+    };
+    request(`${harness.url}/.well-known/openid-configuration`, { headers }, async (res) => {
+      let all = '';
+      for await (const chunk of res) all += chunk;
+      resolve(all);
+    })
+      .on('error', reject)
+      .end();
+  });
+  const { url } = harness;
+  const document = JSON.parse(text);
+  assert.equal(document.issuer, url);
+  assert.equal(document.jwks_uri, `${url}/jwks`);
+  assert.equal(document.token_endpoint, `${url}/token`);
+  assert.equal(document.device_authorization_endpoint, `${url}/device/auth`);
+  assert.equal(document.revocation_endpoint, `${url}/token/revocation`);
+  assert.equal(document.userinfo_endpoint, `${url}/me`);
+  assert.deepEqual(document.id_token_signing_alg_values_supported, ['RS256']);
+  assert.equal(document.registration_endpoint, undefined);
+  assert.equal(document.introspection_endpoint, undefined);
+});
+
+test('behind a proxy that does TLS, addresses and cookies are those of https', async () => {
+  const publicUrl = 'https://login.example.org';
+  await using harness = await startHarness({ publicUrl });
+  const device = await startDevice(harness.url);
+  assert.equal(device.verification_uri, `${publicUrl}/device`);
+  const document = await fetch(`${harness.url}/.well-known/openid-configuration`);
+  const { issuer, token_endpoint } = (await document.json()) as Record<string, unknown>;
+  assert.deepEqual([issuer, token_endpoint], [publicUrl, `${publicUrl}/token`]);
+  const page = await createBrowser(harness.url).visit(`/device?user_code=${device.user_code}`);
+  const [cookie = ''] = page.headers.getSetCookie();
+  assert.match(cookie, /^__Host-[\w-]+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+});
