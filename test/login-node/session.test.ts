@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import * as pty from 'node-pty';
+import { ada, alive, bench, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
+
+const skip = missing('ssh');
+
+test('a command returns its exit status, and its output and errors apart', { skip }, async (t) => {
+  const at = await bench(t);
+  assert.deepEqual(await ssh(at, 'echo out; echo err >&2; exit 7'), {
+    code: 7,
+    stdout: 'out\n',
+    stderr: 'err\n',
+  });
+  assert.deepEqual(await ssh(at, 'true'), { code: 0, stdout: '', stderr: '' });
+  assert.equal((await ssh(at, 'kill -TERM $$')).code, 255, 'ssh says 255 of a command that a signal ended');
+  assert.equal((await ssh(at, 'no-such-command')).code, 127);
+  assert.equal((await ssh(at, 'echo seen > /dev/stderr; cat /dev/stdin', 'in')).stdout, 'in');
+});
+
+test('the end of input reaches the command, and its output still comes back', { skip }, async (t) => {
+  const at = await bench(t);
+  const data = randomBytes(4_000_000).toString('base64');
+  assert.equal((await ssh(at, 'cat', data)).stdout, data);
+  assert.equal((await ssh(at, 'sleep 0.3; cat', 'late')).stdout, 'late');
+  assert.equal((await ssh(at, 'exec >&- 2>&-; sleep 0.2; exit 3')).code, 3);
+  assert.equal((await ssh(at, 'head -c 3', data)).stdout, data.slice(0, 3));
+});
+
+test('a reader that goes away ends the writer', { skip }, async (t) => {
+  const at = await bench(t);
+  const client = spawn('sh', ['-c', 'ssh "$@" | head -1', 'sh', ...sshArguments(at, 'echo $$; exec yes')]);
+  const pid = await new Promise<string>((resolve) =>
+    client.stdout.once('data', (text) => resolve(String(text))),
+  );
+  await until(() => !alive(Number(pid)), 'the writer ended');
+});
+
+test('a client that goes away ends what it ran', { skip }, async (t) => {
+  const at = await bench(t);
+  const client = spawn('ssh', sshArguments(at, 'echo $$; sleep 100; true'));
+  const pid = await new Promise<string>((resolve) =>
+    client.stdout.once('data', (text) => resolve(String(text))),
+  );
+  client.kill('SIGKILL');
+  await until(() => !alive(Number(pid)), 'the command ended');
+});
+
+test('a hundred short commands lose no output', { skip }, async (t) => {
+  const at = await bench(t);
+  const socket = join(at.dir, 'mux');
+  const master = spawn('ssh', ['-M', '-N', '-S', socket, ...sshArguments(at)], { stdio: 'ignore' });
+  t.after(() => master.kill());
+  await until(
+    async () => (await run('ssh', ['-S', socket, '-O', 'check', 'x'])).code === 0,
+    'the master runs',
+  );
+  const next = Array.from({ length: 100 }, (_, index) => index);
+  const worker = async () => {
+    for (let index = next.pop(); index !== undefined; index = next.pop()) {
+      const result = await run('ssh', [
+        '-S',
+        socket,
+        'x',
+        `seq 1 2000; echo end ${index} >&2; exit ${index}`,
+      ]);
+      assert.equal(result.code, index);
+      assert.equal(result.stdout.length, 8893);
+      assert.equal(result.stderr, `end ${index}\n`);
+    }
+  };
+  await Promise.all([worker(), worker(), worker(), worker()]);
+});
+
+test('a stalled reader holds the command back and costs no memory', { skip }, async (t) => {
+  const at = await bench(t);
+  const resident = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${at.node.pid}/status`, 'utf8'))?.[1]);
+  const client = spawn('ssh', sshArguments(at, 'yes'));
+  client.stdout.pause();
+  t.after(() => client.kill());
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const before = resident();
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  assert.ok(resident() - before < 20_000, `grew from ${before} to ${resident()} KiB`);
+});
+
+test('a terminal has the size and the modes of the client, and follows its resizing', { skip }, async (t) => {
+  const at = await bench(t);
+  const local = pty.spawn(
+    'sh',
+    ['-c', 'stty erase ^H -echo; exec ssh "$@"', 'sh', '-tt', ...sshArguments(at)],
+    {
+      cols: 91,
+      rows: 17,
+    },
+  );
+  t.after(() => local.kill());
+  let seen = '';
+  local.onData((text) => {
+    seen += text;
+  });
+  const expect = (what: string) => until(() => seen.includes(what), `the terminal showed ${what}: ${seen}`);
+  local.write('echo size=$(stty size)=\r');
+  await expect('size=17 91=');
+  local.resize(120, 40);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  local.write('echo size=$(stty size)=$TERM=\r');
+  await expect('size=40 120=xterm');
+  local.write("stty -a | grep -o 'erase = ^.'; echo login=$0 tty=$(tty) home=$PWD\r");
+  await expect('erase = ^H');
+  await expect('tty=/dev/pts/');
+  local.write('sleep 50\r');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  local.write('\x03');
+  local.write('echo status=$?\r');
+  await expect('status=130');
+  const exit = new Promise<{ exitCode: number }>((resolve) => local.onExit(resolve));
+  local.write('exit 5\r');
+  assert.equal((await exit).exitCode, 5);
+});
+
+test('output on a terminal is complete when the command ends', { skip }, async (t) => {
+  const at = await bench(t);
+  const { stdout, code } = await run('ssh', ['-tt', ...sshArguments(at, 'seq 1 30000; exit 4')]);
+  assert.equal(code, 4);
+  assert.equal(stdout.length, 168894 + 30000);
+  assert.ok(stdout.endsWith('30000\r\n'));
+});
+
+test('sessions run as the account and nobody else', {
+  skip: skip || (isRoot ? false : 'only root can change to another user'),
+}, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    assert.equal((await ssh(at, 'id -u; id -G; id -ru')).stdout, '20001\n20001\n20001\n');
+    const denied = await ssh(
+      at,
+      `cat ${join(at.dir, 'data', 'host_key')}; ls ${join(at.dir, 'data/home/bob')}`,
+    );
+    assert.notEqual(denied.code, 0);
+    assert.equal(denied.stdout, '');
+    const home = namespace ? '/home/ada' : join(at.dir, 'data/home/ada');
+    assert.equal(
+      (await ssh(at, 'pwd; echo $HOME; stat -c "%a %u" ~')).stdout,
+      `${home}\n${home}\n700 20001\n`,
+    );
+    if (namespace) assert.equal((await ssh(at, 'whoami; echo ~bob')).stdout, 'ada\n/home/bob\n');
+  }
+});
+
+test('the environment is clean and the client cannot add to it', { skip }, async (t) => {
+  process.env['LEAK_OF_THE_SERVER'] = 'secret';
+  const at = await bench(t);
+  const { stdout } = await run('ssh', ['-o', 'SetEnv=LEAK_OF_THE_CLIENT=1', ...sshArguments(at, 'env')]);
+  const names = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.split('=')[0] ?? '');
+  const expected = [
+    'HOME',
+    'LANG',
+    'LOGNAME',
+    'PATH',
+    'PWD',
+    'SHELL',
+    'SHLVL',
+    'SSH_CLIENT',
+    'SSH_CONNECTION',
+    'USER',
+    '_',
+  ];
+  assert.deepEqual(names.sort(), expected);
+});
+
+test('a missing login shell gives a warning and bash', { skip: skip || missing('/bin/bash') }, async (t) => {
+  const at = await bench(t, { accounts: [{ ...ada, shell: '/no/such/shell' }] });
+  const { stdout, stderr } = await ssh(at, 'echo $SHELL');
+  assert.equal(stdout, '/bin/bash\n');
+  assert.match(stderr, /\/no\/such\/shell is not available/);
+});
+
+test('a file read in one session is not open in the next one', { skip }, async (t) => {
+  const at = await bench(t);
+  const terminals = ['1', '2'].map(() => {
+    const local = pty.spawn('ssh', ['-tt', ...sshArguments(at)], {});
+    t.after(() => local.kill());
+    return new Promise<void>((resolve) => local.onData(() => resolve()));
+  });
+  await Promise.all(terminals);
+  const { stdout } = await ssh(at, 'readlink /proc/self/fd/*');
+  assert.doesNotMatch(stdout, /ptmx|pts/);
+});
+
+test('the gateway key opens accounts, and nothing else does', { skip }, async (t) => {
+  const at = await bench(t);
+  const other = join(at.dir, 'other');
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', other]);
+  const refused = await run('ssh', sshArguments({ key: other, node: at.node }, 'true'));
+  assert.match(refused.stderr, /Permission denied \(publickey\)/);
+  const unknown = await run('ssh', ['-l', 'eve', ...sshArguments(at, 'true')]);
+  assert.match(unknown.stderr, /Permission denied/);
+  writeFileSync(join(at.dir, 'known'), `[127.0.0.1]:${at.node.port} ${at.node.hostKey}\n`);
+  const strict = ['-o', 'StrictHostKeyChecking=yes', '-o', `UserKnownHostsFile=${join(at.dir, 'known')}`];
+  assert.equal((await run('ssh', [...strict, ...sshArguments(at, 'true')])).code, 0);
+});

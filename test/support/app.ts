@@ -1,0 +1,175 @@
+/** The whole service in this process, on free ports, a database of its own on disk, and a clock a test can move. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { JWTPayload } from 'jose';
+import { stringify } from 'yaml';
+import { type App, startApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { checkLab, type Lab } from '../../src/domain/lab.ts';
+import { createLogger } from '../../src/log.ts';
+import { startTestIssuer, type TestIssuer } from './issuer.ts';
+import { freePorts } from './ports.ts';
+
+export interface Call {
+  /** A name (the person `<name>@physics.example`), or nobody when left out. */
+  as?: string | undefined;
+  token?: string;
+  method?: string;
+  /** An object is sent as JSON, a string as it is. */
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface Reply {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
+  body: any;
+  headers: Headers;
+}
+
+export interface TestApp extends AsyncDisposable {
+  app: App;
+  dataDir: string;
+  issuer: TestIssuer;
+  gatewayPort: number;
+  business(path: string, call?: Call): Promise<Reply>;
+  platform(path: string, call?: Call): Promise<Reply>;
+  /** A Business write with its two headers. */
+  write(path: string, call: Call & { key?: string; reason?: string }): Promise<Reply>;
+  /** Moves the clock on. */
+  advance(milliseconds: number): void;
+}
+
+/** One organization with an owner, a member who may log in, one who may do nothing, and two clusters. */
+export const physics: Lab = {
+  users: [{ email: 'root@physics.example', name: 'Root', staff: ['staff.operate'] }],
+  organizations: [
+    {
+      slug: 'physics',
+      name: 'Physics',
+      members: [
+        { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+        {
+          email: 'bob@physics.example',
+          role: 'member',
+          username: 'bob',
+          permissions: ['clusters.read', 'clusters.ssh'],
+        },
+        { email: 'eve@physics.example', role: 'member', username: 'eve' },
+      ],
+    },
+    {
+      slug: 'chemistry',
+      name: 'Chemistry',
+      autoJoinDomains: ['chemistry.example'],
+      members: [{ email: 'carl@chemistry.example', role: 'owner', username: 'carl' }],
+    },
+  ],
+  clusters: [
+    {
+      name: 'alpha',
+      id: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+      organization: 'physics',
+      site: { id: 'room-1', name: 'Machine room 1' },
+      scheduler: 'sunk',
+      simulated: { computeNodes: 2, gpusPerNode: 8, applyMs: 50 },
+    },
+    {
+      name: 'beta',
+      id: '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+      organization: 'physics',
+      scheduler: 'kubernetes',
+      simulated: { computeNodes: 2, gpusPerNode: 8, applyMs: 50 },
+    },
+  ],
+};
+
+export const alpha = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+export const beta = '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+
+/** Starts it; `await using` stops it and removes its data. */
+export async function startTestApp(
+  options: { lab?: Lab; config?: object; identity?: object; sync?: object } = {},
+): Promise<TestApp> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'andromeda-test-'));
+  let offset = 0;
+  const now = () => Date.now() + offset;
+  const issuer = await startTestIssuer(now);
+  const [platformPort, businessPort, gatewayPort = 0] = await freePorts(3);
+  const file = join(dataDir, 'andromeda.yaml');
+  const settings = {
+    dataDir: './data',
+    platform: { listen: `127.0.0.1:${platformPort}` },
+    business: { listen: `127.0.0.1:${businessPort}` },
+    gateway: { listen: `127.0.0.1:${gatewayPort}`, port: gatewayPort },
+    identity: { issuer: issuer.url, ...options.identity },
+    sync: { intervalSeconds: 1, ...options.sync },
+    ...options.config,
+  };
+  writeFileSync(file, stringify(settings));
+  const lab = options.lab ?? physics;
+  checkLab(lab);
+  const config = readConfig(file);
+  const log = createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
+  const app = await startApp({ config, log, installation: { lab, source: 'test' }, checkReplies: true, now });
+
+  async function call(base: string, path: string, options: Call = {}): Promise<Reply> {
+    const token = options.token ?? (options.as === undefined ? undefined : await issuer.token(options.as));
+    const { body } = options;
+    const response = await fetch(base + path, {
+      method: options.method ?? 'GET',
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+  }
+
+  let keys = 0;
+  const business = (path: string, options?: Call) => call(config.business.url, path, options);
+  return {
+    app,
+    dataDir,
+    issuer,
+    gatewayPort,
+    business,
+    platform: (path, options) => call(config.platform.url, path, options),
+    write: (path, { key = `key-${++keys}`, reason = 'a test', ...options }) =>
+      business(path, {
+        method: 'POST',
+        ...options,
+        headers: { 'Idempotency-Key': key, 'Audit-Reason': reason, ...options.headers },
+      }),
+    advance(milliseconds) {
+      offset += milliseconds;
+    },
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]();
+      await issuer[Symbol.asyncDispose]();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Asks until the answer is as wanted; fails with the last answer when that takes too long. */
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  wanted: (answer: T) => boolean,
+  limitMs = 10_000,
+): Promise<T> {
+  const deadline = Date.now() + limitMs;
+  for (;;) {
+    const answer = await ask();
+    if (wanted(answer)) return answer;
+    if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(answer)}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+export type { JWTPayload };

@@ -1,0 +1,74 @@
+/** An OpenID issuer for tests: real keys, real HTTP, tokens as a test wants them. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+
+export interface TestIssuer extends AsyncDisposable {
+  url: string;
+  /** A signed access token; `sub` and `email` are made from the name unless given. */
+  token(name: string, claims?: JWTPayload, lifetimeSeconds?: number): Promise<string>;
+  /** What userinfo answers; undefined makes it fail. */
+  userinfo: Record<string, unknown> | undefined;
+  /** Signs with a key that the key set has only from now on. */
+  rotate(): Promise<void>;
+  /** Requests so far, by path. */
+  requests: Map<string, number>;
+}
+
+export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
+  const keys: { kid: string; key: CryptoKey; jwk: object }[] = [];
+  const requests = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    requests.set(path, (requests.get(path) ?? 0) + 1);
+    const bodies: Record<string, unknown> = {
+      '/.well-known/openid-configuration': {
+        issuer: url,
+        jwks_uri: `${url}/jwks`,
+        userinfo_endpoint: `${url}/userinfo`,
+      },
+      '/jwks': { keys: keys.map(({ jwk }) => jwk) },
+      '/userinfo': issuer.userinfo,
+    };
+    response.statusCode = bodies[path] === undefined ? 500 : 200;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(bodies[path] ?? {}));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const issuer: TestIssuer = {
+    url,
+    requests,
+    userinfo: undefined,
+    async rotate() {
+      const kid = `key-${keys.length + 1}`;
+      const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
+      const jwk = { ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' };
+      keys.push({ kid, key: privateKey, jwk });
+    },
+    async token(name, claims = {}, lifetimeSeconds = 600) {
+      const signer = keys.at(-1);
+      if (!signer) throw new Error('no key');
+      const at = Math.floor(now() / 1000);
+      return new SignJWT({
+        sub: `subject-${name}`,
+        email: `${name}@physics.example`,
+        email_verified: true,
+        aud: ['andromeda'],
+        client_id: 'andromeda-cli',
+        ...claims,
+      })
+        .setProtectedHeader({ alg: 'ES256', kid: signer.kid })
+        .setIssuer((claims.iss as string | undefined) ?? url)
+        .setIssuedAt(at)
+        .setExpirationTime(at + lifetimeSeconds)
+        .sign(signer.key);
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+  await issuer.rotate();
+  return issuer;
+}
