@@ -23,6 +23,7 @@ import { platformOperations } from './platform/index.ts';
 import type { Cluster } from './store/clusters.ts';
 import { openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
+import { lockDataDir } from './store/lock.ts';
 import { findLoginFacts } from './store/logins.ts';
 import { findPassword, setPassword } from './store/passwords.ts';
 import { findUserByEmail } from './store/users.ts';
@@ -55,6 +56,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
   try {
+    parts.defer(lockDataDir(config.dataDir));
     const store = await openStore(config.dataDir);
     parts.defer(() => store.close());
     if (options.installation) await install(store, options.installation, now());
@@ -63,28 +65,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const clientKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
     const issuer = await startIssuer(config, store, log, now, parts, fronts);
 
-    // The gateway stops before the loop, so that people are told the server stops, not that their login node did.
-    let gateway: Gateway | undefined;
-    const loop = await startSyncLoop({
-      store,
-      createDriver: (cluster) =>
-        createDriver(cluster, {
-          config,
-          gatewayKey: clientKey.publicKey,
-          endSessions: (loginNode) => {
-            const text = 'The login node is restarting. Log in again in a moment.';
-            gateway?.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
-          },
-          log,
-        }),
-      intervalMs: config.sync.intervalMs,
-      log,
-      now,
-    });
-    parts.defer(() => loop.stop());
-    parts.defer(() => stopAll(fronts));
-
-    gateway = await startGateway({
+    const gateway = await startGateway({
       listen: config.gateway.listen,
       hostKey: hostKey.privateKey,
       clientKey: clientKey.privateKey,
@@ -149,6 +130,27 @@ export async function startApp(options: AppOptions): Promise<App> {
     });
     fronts.push(await serveHttp('Business API', config.business, business));
     fronts.push(await serveHttp('Platform API', config.platform, platform));
+
+    // Last to start, when nothing else can fail. It stops behind the fronts, so that people are told that the server
+    // stops, and not that their login node did.
+    const loop = await startSyncLoop({
+      store,
+      createDriver: (cluster) =>
+        createDriver(cluster, {
+          config,
+          gatewayKey: clientKey.publicKey,
+          endSessions: (loginNode) => {
+            const text = 'The login node is restarting. Log in again in a moment.';
+            gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+          },
+          log,
+        }),
+      intervalMs: config.sync.intervalMs,
+      log,
+      now,
+    });
+    parts.defer(() => loop.stop());
+    parts.defer(() => stopAll(fronts));
 
     const started = parts.move();
     return {

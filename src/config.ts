@@ -123,12 +123,24 @@ function settle(raw: RawConfig, file: string): Config {
         `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
       );
     }
+    if (given.url === undefined && isWildcard(listen.host)) {
+      throw invalid(
+        file,
+        `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
+      );
+    }
     const scheme = tls ? 'https' : 'http';
     const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
     return { listen, url: base.replace(/\/+$/, ''), tls };
   };
   const identity = raw.identity ?? {};
   const gatewayListen = address(file, 'gateway.listen', raw.gateway?.listen ?? '127.0.0.1:2222');
+  if (raw.gateway?.hostname === undefined && isWildcard(gatewayListen.host)) {
+    throw invalid(
+      file,
+      `gateway.listen is ${gatewayListen.host}, which is every address of this machine. Give gateway.hostname, the name that people log in to.`,
+    );
+  }
   const config: Config = {
     dataDir: here(raw.dataDir ?? './data'),
     platform: listener('platform', raw.platform, 8080),
@@ -201,6 +213,10 @@ function readFile(file: string, name: string, path: string): Buffer {
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || /^[0:]+$/.test(host);
 }
 
 function hostInUrl(host: string): string {

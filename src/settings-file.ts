@@ -25,7 +25,13 @@ export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>
     const message = problem.message.split(' at line')[0];
     throw new DomainError('invalid_request', `${file}:${line}:${col}: not readable as YAML: ${message}`);
   }
-  const value: unknown = document.toJS() ?? {};
+  let value: unknown;
+  try {
+    value = document.toJS() ?? {};
+  } catch (error) {
+    // Aliases that name each other, or too many of them.
+    throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
+  }
   const validate = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true }).compile(schema);
   if (!validate(value)) {
     const faults = [...new Set((validate.errors ?? []).map(sentence))];

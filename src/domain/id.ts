@@ -12,7 +12,7 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 
 /** A new identifier, such as `ssh_key_01JD…`. `now` is in milliseconds since 1970. */
 export function newId(prefix: IdPrefix, now: number): string {
-  return `${prefix}_${ulid(now, randomBytes(10))}`;
+  return `${prefix}_${ulid(now)}`;
 }
 
 /** Whether `value` is the prefix and a ULID. */
@@ -29,14 +29,23 @@ export function isUuid(value: string): boolean {
 
 export { randomUUID as newUuid };
 
-function ulid(now: number, random: Uint8Array): string {
-  let time = '';
-  for (let rest = now, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) {
-    time = alphabet.charAt(rest % 32) + time;
+let lastTime = 0;
+let lastEntropy = 0n;
+
+/** Monotonic: those made by one process in the same millisecond sort as they were made. */
+function ulid(now: number): string {
+  if (now > lastTime) {
+    lastTime = now;
+    // The top bit stays free, so that counting up from here cannot overflow.
+    lastEntropy = BigInt(`0x${randomBytes(10).toString('hex')}`) >> 1n;
+  } else {
+    lastEntropy += 1n;
   }
-  let bits = 0n;
-  for (const byte of random) bits = (bits << 8n) | BigInt(byte);
-  let entropy = '';
-  for (let i = 0; i < 16; i++, bits >>= 5n) entropy = alphabet.charAt(Number(bits & 31n)) + entropy;
-  return time + entropy;
+  return base32(BigInt(lastTime), 10) + base32(lastEntropy, 16);
+}
+
+function base32(value: bigint, length: number): string {
+  let text = '';
+  for (let rest = value; text.length < length; rest >>= 5n) text = alphabet.charAt(Number(rest & 31n)) + text;
+  return text;
 }

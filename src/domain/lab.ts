@@ -53,9 +53,15 @@ export interface Lab {
 
 /** Throws `invalid_request` with the first thing in a lab that cannot be, beyond the shape of the file. */
 export function checkLab(lab: Lab): void {
+  const users = new Set<string>();
+  for (const user of lab.users ?? []) once(users, user.email.toLowerCase(), 'user');
   const slugs = new Set<string>();
+  const domains = new Set<string>();
   for (const organization of lab.organizations ?? []) {
     once(slugs, organization.slug, 'organization');
+    for (const domain of organization.autoJoinDomains ?? []) {
+      once(domains, domain.toLowerCase(), 'autoJoinDomains entry');
+    }
     const emails = new Set<string>();
     const usernames = new Set<string>();
     for (const member of organization.members ?? []) {

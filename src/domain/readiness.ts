@@ -19,6 +19,8 @@ export interface AccessFacts {
   /** The caller's key set now, and the one that the cluster confirmed. */
   keySetGeneration: number;
   observedKeySetGeneration: number;
+  /** Whether the cluster takes access lists at all: a Kubernetes-only one does not, and has no login node either. */
+  takesAccessList: boolean;
   /** Whether the list that Platform accepted has the caller in it. */
   inManifest: boolean;
   listGeneration: number;
@@ -33,7 +35,7 @@ export function readinessReason(facts: AccessFacts): ReadinessReason {
   if (facts.clusterState !== 'active') return 'cluster_inactive';
   if (!facts.hasUsername) return 'named_user_required';
   if (facts.activeKeys === 0) return 'no_keys';
-  if (!facts.inManifest) return 'access_not_projected';
+  if (facts.takesAccessList && !facts.inManifest) return 'access_not_projected';
   if (!facts.gatewayUp) return 'gateway_unavailable';
   if (!hasRecentObservation(facts)) return 'observation_stale';
   if (facts.observedManifestGeneration < facts.listGeneration) return 'projection_pending';

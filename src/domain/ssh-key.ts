@@ -12,6 +12,7 @@ export interface SshPublicKey {
 
 const keyType = 'ssh-ed25519';
 const keyLength = 32;
+const oneKey = 'Send one public key on one line.';
 
 /** Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. */
 export function parseSshPublicKey(text: string): SshPublicKey {
@@ -20,12 +21,14 @@ export function parseSshPublicKey(text: string): SshPublicKey {
   if (/PRIVATE KEY/.test(line)) {
     throw invalid('That is a private key. Keep it secret, and send the file that ends in .pub.');
   }
-  if (/[\r\n]/.test(line)) throw invalid('Send one public key on one line.');
-  const [type = '', encoded = ''] = line.split(/[ \t]+/);
+  if (/[\r\n]/.test(line)) throw invalid(oneKey);
+  const [type = '', encoded = '', ...comment] = line.split(/[ \t]+/);
   if (type !== keyType) {
     const named = /^[a-z0-9@.-]{1,64}$/.test(type) ? `, not ${type}` : '';
     throw invalid(`Only Ed25519 keys are accepted${named}. Make one with: ssh-keygen -t ed25519`);
   }
+  // Two lines pasted into one: the second key would be dropped as a comment and never work.
+  if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalid(oneKey);
   const blob = decodeBase64(encoded);
   const key = blob && ed25519Of(blob);
   if (!key) throw invalid('The public key is not readable as an Ed25519 key; was it cut off in copying?');

@@ -11,7 +11,7 @@ import type { Logger } from '../log.ts';
 import { commandHeaders } from './command.ts';
 import { docsPage, docsPolicy } from './docs.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
-import { errorReply, inErrorField } from './errors.ts';
+import { addressNotFound, errorReply, inErrorField } from './errors.ts';
 
 export interface ApiOptions<Deps> {
   document: Document;
@@ -48,19 +48,23 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/docs', (_request, response) => response.set(docsPolicy).type('text/html').send(page));
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
   app.get('/readyz', async (_request, response) => {
-    await options.checkReady();
+    await options.checkReady().catch((cause: unknown) => {
+      log.error('http.unready', { error: cause });
+      throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
+    });
     response.json({ status: 'ready' });
   });
 
   const open = new Set(operations.filter((operation) => operation.isPublic).map(({ route }) => route));
   app.use(async (request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
-    if (!open.has(request.path)) {
+    if (!open.has(request.path.replace(/\/$/, ''))) {
       response.locals.userId = await options.authenticate(request.headers.authorization);
     }
     next();
   });
-  app.use(express.json({ limit: maxBody }));
+  // Not strict: a body that is JSON but no object is of the wrong shape, which the document's schema says better.
+  app.use(express.json({ limit: maxBody, strict: false }));
   app.use(
     OpenApiValidator.middleware({
       apiSpec: document as never,
@@ -77,16 +81,14 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     );
   }
   app.use(() => {
-    throw new DomainError('not_found', 'There is no such address here.');
+    throw addressNotFound();
   });
-  const keyRoutes = operations.filter((operation) => operation.errorField).map(({ route }) => route);
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { status, headers, body, unexpected } = errorReply(error);
     if (unexpected) log.error('http.failed', { method: request.method, path: request.path, error });
     if (response.headersSent) return response.destroy();
     response.status(status).set(headers);
-    const inOperation = response.locals.inOperation === true;
-    response.json(inOperation && keyRoutes.includes(request.route?.path) ? inErrorField(body) : body);
+    response.json(response.locals.errorField === true ? inErrorField(body) : body);
   });
   return app;
 }
@@ -99,7 +101,8 @@ async function answer<Deps>(
 ): Promise<void> {
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
-  response.locals.inOperation = true;
+  // Only what the operation itself refuses; authentication and schema errors keep the standard body.
+  response.locals.errorField = operation.errorField;
   const input: Omit<OperationRequest, 'command'> = {
     caller: {
       userId: response.locals.userId,

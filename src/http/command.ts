@@ -1,4 +1,5 @@
 /** The headers of a Business write (contract, "Limits"). */
+import { isUtf8 } from 'node:buffer';
 import { DomainError } from '../domain/error.ts';
 import type { CommandHeaders } from '../domain/operation.ts';
 
@@ -11,10 +12,10 @@ export function commandHeaders(header: (name: string) => string | undefined): Co
 }
 
 function required(header: (name: string) => string | undefined, name: string, most: number): string {
-  // Node reads header bytes as Latin-1; clients that send anything beyond ASCII send UTF-8.
-  const value = Buffer.from(header(name) ?? '', 'latin1')
-    .toString('utf8')
-    .trim();
+  // Node reads header bytes as Latin-1; most clients that send anything beyond ASCII send UTF-8.
+  const text = header(name) ?? '';
+  const bytes = Buffer.from(text, 'latin1');
+  const value = (isUtf8(bytes) ? bytes.toString('utf8') : text).trim();
   if (value === '') throw new DomainError('invalid_request', `The header ${name} is missing.`);
   if ([...value].length > most) {
     throw new DomainError('invalid_request', `The header ${name} is longer than ${most} characters.`);

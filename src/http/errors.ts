@@ -36,6 +36,11 @@ export function errorReply(error: unknown): ErrorReply {
   return reply(500, { code: 'internal', message, retryable: false }, true);
 }
 
+/** What is answered where nothing is mounted, or not for this method. */
+export function addressNotFound(): DomainError {
+  return new DomainError('not_found', 'There is no such address here, or it does not take this method.');
+}
+
 /** Errors of the key routes say `error` where others say `message`. */
 export function inErrorField({ message, ...body }: ErrorReply['body']) {
   return { ...body, error: message };
@@ -54,7 +59,13 @@ function domainReply(error: DomainError): ErrorReply {
 interface HttpError extends Error {
   status: number;
   type?: string;
-  errors?: { path: string; message: string }[];
+  errors?: Fault[];
+}
+
+interface Fault {
+  path: string;
+  message: string;
+  errorCode?: string;
 }
 
 function isHttpError(error: unknown): error is HttpError {
@@ -68,14 +79,21 @@ function requestReply(error: HttpError): ErrorReply {
     reply(status, { code: 'invalid_request', message, retryable: false });
   if (error.type === 'entity.parse.failed') return invalid(400, 'The request body is not readable as JSON.');
   if (error.type === 'entity.too.large') return invalid(413, 'The request body is larger than 1 MiB.');
-  if (error.status === 404)
-    return domainReply(new DomainError('not_found', 'There is no such address here.'));
-  if (error.status === 405) return invalid(405, 'This address does not take that method.');
-  if (error.status === 415) return invalid(400, 'Send the request body as application/json.');
-  const faults = (error.errors ?? []).map((fault) => `${location(fault.path)} ${fault.message}`);
-  const message = faults.length > 0 ? `${[...new Set(faults)].join('; ')}.` : 'The request is malformed.';
-  const isHeader = error.errors?.some((fault) => fault.path.startsWith('/headers'));
-  return invalid(error.errors && !isHeader ? 422 : 400, message);
+  if (error.status === 404) return domainReply(addressNotFound());
+  if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
+  const faults = (error.errors ?? []).filter((fault) => /^\/(query|params|headers|body)/.test(fault.path));
+  if (faults.length === 0) return invalid(400, 'The request is malformed.');
+  const isHeader = faults.some((fault) => fault.path.startsWith('/headers'));
+  return invalid(isHeader ? 400 : 422, `${[...new Set(faults.map(sentence))].join('; ')}.`);
+}
+
+function sentence({ path, message, errorCode = '' }: Fault): string {
+  const place = location(path);
+  if (errorCode.startsWith('required')) return `${place} is missing`;
+  if (errorCode.startsWith('additionalProperties') || /^Unknown query/.test(message)) {
+    return `${place} is not known here`;
+  }
+  return /^Empty value/.test(message) ? `${place} is empty` : `${place} ${message}`;
 }
 
 function location(path: string): string {

@@ -73,8 +73,13 @@ function tokenError(error: unknown): DomainError {
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'iss') {
     return refused('The access token is from an issuer that is not accepted here.');
   }
-  const isFetch = error instanceof errors.JWKSTimeout || !(error instanceof errors.JOSEError);
-  if (isFetch || error.code === 'ERR_JOSE_GENERIC') {
+  const isFetch =
+    !(error instanceof errors.JOSEError) ||
+    error instanceof errors.JWKSTimeout ||
+    error instanceof errors.JWKSInvalid ||
+    // What jose throws for a key set that is not answered with 200 and JSON.
+    error.code === 'ERR_JOSE_GENERIC';
+  if (isFetch) {
     const message = "The issuer's signing keys cannot be fetched at the moment.";
     return new DomainError('integration_unavailable', message, { cause: error });
   }

@@ -14,11 +14,14 @@ const extendedStderr = 1;
 
 export type Output = 'stdout' | 'stderr';
 
-/** What the other side does on the channel. `closed` comes exactly once, also when the connection is lost. */
+/**
+ * What the other side does on the channel. `closed` says that it takes and sends nothing more; whoever hears it
+ * calls `close`, now or later. It comes again, with false, when the connection is lost before that.
+ */
 export interface ChannelEvents {
   data(chunk: Buffer): void;
   eof(): void;
-  closed(): void;
+  closed(connected: boolean): void;
 }
 
 export class Channel {
@@ -37,9 +40,18 @@ export class Channel {
   #sentEof = false;
   #sentClose = false;
   #gotEof = false;
-  #over = false;
+  #gotClose = false;
+  #lost = false;
+  readonly #release: () => void;
 
-  constructor(transport: Transport, socket: Socket, remote: { id: number; window: number; packet: number }) {
+  /** `release` is called when both sides have closed, or the connection is lost. */
+  constructor(
+    transport: Transport,
+    socket: Socket,
+    remote: { id: number; window: number; packet: number },
+    release: () => void,
+  ) {
+    this.#release = release;
     this.#transport = transport;
     this.#socket = socket;
     this.remoteId = remote.id;
@@ -53,7 +65,7 @@ export class Channel {
 
   /** Queues output. False: hold further output until `onceDrained` calls. */
   send(output: Output, chunk: Buffer): boolean {
-    if (this.#sentEof || this.#sentClose) return true;
+    if (this.#sentEof || this.#sentClose || this.#gotClose) return true;
     this.#queue.push({ output, chunk });
     this.#queued += chunk.length;
     this.pump();
@@ -84,10 +96,10 @@ export class Channel {
       if (next.chunk.length === 0) this.#queue.shift();
       next = this.#queue[0];
     }
-    this.#release();
+    this.#wake();
   }
 
-  #release(): void {
+  #wake(): void {
     if (this.#queued < sendLimit / 2) for (const resume of this.#drained.splice(0)) resume();
     if (this.#queue.length === 0) for (const done of this.#whenEmpty.splice(0)) done();
   }
@@ -112,6 +124,7 @@ export class Channel {
     this.eof();
     this.#sentClose = true;
     this.#transport.channelClose(this.remoteId);
+    if (this.#gotClose) this.#release();
   }
 
   /** An exit status goes out before CLOSE; afterwards it is dropped. */
@@ -151,15 +164,20 @@ export class Channel {
     this.events?.eof();
   }
 
-  /** The other side closed the channel or the connection is gone: nothing queued can be delivered any more. */
+  /** The other side closed the channel, or the connection is gone: nothing queued can be delivered any more. */
   end(connected: boolean): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#lost || (connected && this.#gotClose)) return;
+    this.#gotClose = true;
+    this.#gotEof = true;
     this.#queue = [];
     this.#queued = 0;
-    if (!connected) this.#sentClose = true;
-    this.events?.closed();
-    this.close();
-    this.#release();
+    if (!connected) {
+      this.#lost = true;
+      this.#sentClose = true;
+    }
+    if (this.#sentClose) this.#release();
+    if (this.events) this.events.closed(connected);
+    else this.close();
+    this.#wake();
   }
 }

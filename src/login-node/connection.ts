@@ -74,7 +74,7 @@ export function connectionLayer(
       accept() {
         if (!answer()) return undefined;
         const local = nextId++;
-        const channel = new Channel(transport, socket, remote);
+        const channel = new Channel(transport, socket, remote, () => channels.delete(local));
         channels.set(local, channel);
         transport.channelOpenConfirm(remote.id, local, receiveWindow, maxPacket);
         return channel;
@@ -100,7 +100,6 @@ export function connectionLayer(
         channel.receiveEof();
         return;
       case 97:
-        channels.delete(id);
         channel.end(true);
         return;
       case 98: {
@@ -135,8 +134,7 @@ export function connectionLayer(
     },
     lost() {
       alive = false;
-      for (const channel of channels.values()) channel.end(false);
-      channels.clear();
+      for (const channel of [...channels.values()]) channel.end(false);
     },
   };
 }

@@ -56,6 +56,7 @@ function relay(channel: Channel, socket: Socket): void {
     },
     closed: () => {
       socket.destroy();
+      channel.close();
     },
   };
   socket.on('data', (chunk: Buffer) => {

@@ -28,6 +28,7 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
   let started = false;
   let running: Running | undefined;
   let gone = false;
+  let outputOver = false;
   // The client may send input before the process exists.
   let early: Buffer[] = [];
   let earlyEof = false;
@@ -42,10 +43,14 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
       if (running) running.endInput();
       else earlyEof = true;
     },
-    closed: () => {
+    closed: (connected) => {
+      // A client that has seen the end of all output may close before the process has ended, and still waits
+      // for its exit status.
+      if (connected && outputOver) return;
       gone = true;
       early = [];
       running?.hangUp();
+      channel.close();
     },
   };
 
@@ -57,7 +62,9 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
         if (gone) return process.hangUp();
         for (const chunk of early.splice(0)) give(process, chunk);
         if (earlyEof) process.endInput();
-        connectOutputs(channel, process);
+        connectOutputs(channel, process, () => {
+          outputOver = true;
+        });
       })
       .catch((error: unknown) => {
         host.failed(error);
@@ -123,7 +130,7 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
 }
 
 /** Sends the output, holds the process while the client does not take it, and closes after the last byte. */
-function connectOutputs(channel: Channel, process: Running): void {
+function connectOutputs(channel: Channel, process: Running, over: () => void): void {
   const ends = process.outputs.map(({ name, stream }) => {
     stream.on('data', (chunk: Buffer) => {
       if (channel.send(name, chunk)) return;
@@ -135,8 +142,13 @@ function connectOutputs(channel: Channel, process: Running): void {
       if (stream.closed) resolve();
     });
   });
-  const outputOver = Promise.all(ends).then(() => channel.onceEmpty(() => channel.eof()));
-  void Promise.all([process.exited, outputOver]).then(([{ code, signal }]) => {
+  const allSent = Promise.all(ends).then(() => {
+    channel.onceEmpty(() => {
+      over();
+      channel.eof();
+    });
+  });
+  void Promise.all([process.exited, allSent]).then(([{ code, signal }]) => {
     channel.onceEmpty(() => {
       channel.reportExit(code, signal, signal ? constants.signals[signal] : 0);
       channel.close();

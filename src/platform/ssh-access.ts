@@ -40,6 +40,7 @@ export async function getSshAccess(
     activeKeys: active.size,
     keySetGeneration: keySet?.generation ?? 0,
     observedKeySetGeneration: account?.ssh_key_set_generation ?? 0,
+    takesAccessList: cluster.scheduler === 'sunk',
     inManifest: inManifest && list?.accepted_generation === list?.generation,
     listGeneration: list?.generation ?? 0,
     observedManifestGeneration: observation?.manifest_generation ?? 0,

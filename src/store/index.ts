@@ -46,13 +46,8 @@ export interface Store {
  * Throws `invalid_state` when the directory was written by a newer version.
  */
 export async function openStore(dataDir: string): Promise<Store> {
-  // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   const file = join(dataDir, 'andromeda.db');
-  // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
-  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
-  chmodSync(file, 0o600);
-  const writer = openSqliteWriter(file);
+  const writer = openWriter(dataDir, file);
   try {
     await migrate(writer, file);
   } catch (error) {
@@ -82,6 +77,20 @@ export async function openStore(dataDir: string): Promise<Store> {
       await writer.destroy();
     },
   };
+}
+
+function openWriter(dataDir: string, file: string): Kysely<Schema> {
+  try {
+    // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
+    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
+    if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+    chmodSync(file, 0o600);
+    return openSqliteWriter(file);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${message}.`, { cause: error });
+  }
 }
 
 async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {

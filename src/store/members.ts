@@ -100,7 +100,7 @@ export async function createMembership(
       updated_at: at,
     })
     .execute();
-  for (const permission of member.permissions ?? []) {
+  for (const permission of new Set(member.permissions)) {
     await tx.db
       .insertInto('member_permissions')
       .values({ org_id: orgId, user_id: userId, permission })

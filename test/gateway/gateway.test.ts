@@ -61,7 +61,7 @@ describe('a session through the gateway', { skip: whyNot }, () => {
       'stty size; echo "<$SHELL>"; shopt login_shell; exit 5\n',
     );
     assert.equal(ran.status, 5, ran.out);
-    assert.match(ran.out, /\r?\n33 101\r\n<\/bin\/bash>\r\nlogin_shell\s+on/);
+    assert.match(ran.out, /\r33 101\r\n<\/bin\/bash>\r\nlogin_shell\s+on/);
   });
 
   test('with a missing login shell the session prints a warning and falls back to /bin/bash', async () => {
@@ -192,16 +192,16 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
   after(() => lab.close());
 
-  /** A session that has printed its first line. */
-  async function openSession() {
-    const child = lab.start('ssh', [...lab.options, 'gateway', 'echo up; exec sleep 60']);
+  /** A session that has printed its first line; how it ended is in `done`. */
+  async function openSession(command = 'exec cat', ...args: string[]) {
+    const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
     const done = finished(child);
     await new Promise((resolve) => child.stdout?.once('data', resolve));
-    return done;
+    return { done };
   }
 
   test('when the user’s access is revoked: a line that says so, and the end, at once', async () => {
-    const done = await openSession();
+    const { done } = await openSession();
     const start = Date.now();
     lab.decide.next = () => ({
       allowed: false,
@@ -218,7 +218,7 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
 
   test('not closed: while user and key stay authorized, even by a new login shell', async () => {
-    const done = await openSession();
+    const { done } = await openSession();
     lab.decide.next = (route) => ({ allowed: true, route: { ...route, shell: '/bin/sh' } });
     await lab.gateway.recheck();
     assert.equal(lab.gateway.sessions().length, 1);
@@ -230,7 +230,7 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
 
   test('when the gateway cannot confirm access', async () => {
-    const done = await openSession();
+    const { done } = await openSession();
     lab.decide.next = () => Promise.reject(new Error('no database'));
     const ran = await done;
     assert.match(ran.err, /Your access cannot be confirmed/);
@@ -241,12 +241,26 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
 
   test('what ran on the login node ends too', async () => {
-    const done = await openSession();
-    const count = async () => (await lab.run('pgrep', ['-fc', '^sleep 60$'])).out.trim();
-    assert.notEqual(await count(), '0');
+    const { done } = await openSession('exec sleep 61.75', '-tt');
+    const running = async () => (await lab.run('pgrep', ['-fc', '^sleep 61.75$'])).out.trim();
+    assert.equal(await running(), '1');
     lab.gateway.close({}, 'test', 'over');
     await done;
-    await sleep(300);
+    for (let i = 0; i < 40 && (await running()) !== '0'; i += 1) await sleep(50);
+    assert.equal(await running(), '0');
+    assert.equal(lab.gateway.sessions().length, 0);
+  });
+
+  test('when the server stops: a line that says so, within about a second', async () => {
+    const other = await openLab();
+    const child = other.start('ssh', [...other.options, 'gateway', 'echo up; exec cat']);
+    const done = finished(child);
+    await new Promise((resolve) => child.stdout?.once('data', resolve));
+    const start = Date.now();
+    await other.gateway.stop();
+    assert.ok(Date.now() - start < 2000, `${Date.now() - start} ms`);
+    assert.match((await done).err, /The gateway is being restarted/);
+    await other.close();
   });
 });
 
@@ -275,11 +289,13 @@ describe('a login that is refused', { skip: whyNot }, () => {
 
   test('an unknown key and an unknown login name are told nothing', async () => {
     const key = lab.newKey('stranger');
+    const own = join(lab.dir, 'user');
     for (const args of [
-      ['-i', key, '-o', 'IdentityFile=none'],
-      ['-l', 'nobody'],
+      ['-i', key],
+      ['-i', own, '-l', '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.nobody'],
     ]) {
-      const ran = await lab.ssh([...args, 'gateway', 'true']);
+      const only = ['-F', 'none', '-o', 'IdentitiesOnly=yes', ...args];
+      const ran = await lab.run('ssh', [...only, ...strict(lab), 'true']);
       assert.match(ran.err, /^[^\n]*: Permission denied \(publickey\)\.\r\n$/);
     }
   });
@@ -304,7 +320,15 @@ describe('a login that is refused', { skip: whyNot }, () => {
 
   test('attempts are bounded', async () => {
     const keys = Array.from({ length: 8 }, (_, i) => ['-i', lab.newKey(`k${i}`)]).flat();
-    const ran = await lab.ssh(['-F', 'none', ...keys, '-o', 'IdentitiesOnly=yes', ...strict(lab), 'true']);
+    const ran = await lab.run('ssh', [
+      '-F',
+      'none',
+      ...keys,
+      '-o',
+      'IdentitiesOnly=yes',
+      ...strict(lab),
+      'true',
+    ]);
     assert.match(ran.err, /Too many authentication failures/);
   });
 

@@ -3,7 +3,6 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { createLogger } from '../../src/log.ts';
 import {
   type Account,
@@ -50,7 +49,10 @@ export interface Result {
 }
 
 /** Starts a login node; it and its directory are gone when the test is over. */
-export async function bench(t: TestContext, more: Partial<LoginNodeOptions> = {}): Promise<Bench> {
+export async function bench(
+  t: { after(fn: () => Promise<void>): void },
+  more: Partial<LoginNodeOptions> = {},
+): Promise<Bench> {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-'));
   // The accounts must get through to their homes where there is no mount namespace.
   chmodSync(dir, 0o755);

@@ -3,14 +3,20 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import * as pty from 'node-pty';
-import { ada, alive, bench, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
+import { ada, alive, type Bench, bench, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
 
 const skip = missing('ssh');
+// Most of these tests need no login node of their own.
+let started: Promise<Bench> | undefined;
+const shared = () => {
+  started ??= bench({ after });
+  return started;
+};
 
 test('a command returns its exit status, and its output and errors apart', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   assert.deepEqual(await ssh(at, 'echo out; echo err >&2; exit 7'), {
     code: 7,
     stdout: 'out\n',
@@ -23,7 +29,7 @@ test('a command returns its exit status, and its output and errors apart', { ski
 });
 
 test('the end of input reaches the command, and its output still comes back', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const data = randomBytes(4_000_000).toString('base64');
   assert.equal((await ssh(at, 'cat', data)).stdout, data);
   assert.equal((await ssh(at, 'sleep 0.3; cat', 'late')).stdout, 'late');
@@ -32,7 +38,7 @@ test('the end of input reaches the command, and its output still comes back', { 
 });
 
 test('a reader that goes away ends the writer', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const client = spawn('sh', ['-c', 'ssh "$@" | head -1', 'sh', ...sshArguments(at, 'echo $$; exec yes')]);
   const pid = await new Promise<string>((resolve) =>
     client.stdout.once('data', (text) => resolve(String(text))),
@@ -41,7 +47,7 @@ test('a reader that goes away ends the writer', { skip }, async (t) => {
 });
 
 test('a client that goes away ends what it ran', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const client = spawn('ssh', sshArguments(at, 'echo $$; sleep 100; true'));
   const pid = await new Promise<string>((resolve) =>
     client.stdout.once('data', (text) => resolve(String(text))),
@@ -51,7 +57,7 @@ test('a client that goes away ends what it ran', { skip }, async (t) => {
 });
 
 test('a hundred short commands lose no output', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const socket = join(at.dir, 'mux');
   const master = spawn('ssh', ['-M', '-N', '-S', socket, ...sshArguments(at)], { stdio: 'ignore' });
   t.after(() => master.kill());
@@ -77,7 +83,7 @@ test('a hundred short commands lose no output', { skip }, async (t) => {
 });
 
 test('a stalled reader holds the command back and costs no memory', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const resident = () =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${at.node.pid}/status`, 'utf8'))?.[1]);
   const client = spawn('ssh', sshArguments(at, 'yes'));
@@ -90,7 +96,7 @@ test('a stalled reader holds the command back and costs no memory', { skip }, as
 });
 
 test('a terminal has the size and the modes of the client, and follows its resizing', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const local = pty.spawn(
     'sh',
     ['-c', 'stty erase ^H -echo; exec ssh "$@"', 'sh', '-tt', ...sshArguments(at)],
@@ -125,7 +131,7 @@ test('a terminal has the size and the modes of the client, and follows its resiz
 });
 
 test('output on a terminal is complete when the command ends', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const { stdout, code } = await run('ssh', ['-tt', ...sshArguments(at, 'seq 1 30000; exit 4')]);
   assert.equal(code, 4);
   assert.equal(stdout.length, 168894 + 30000);
@@ -185,7 +191,7 @@ test('a missing login shell gives a warning and bash', { skip: skip || missing('
 });
 
 test('a file read in one session is not open in the next one', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const terminals = ['1', '2'].map(() => {
     const local = pty.spawn('ssh', ['-tt', ...sshArguments(at)], {});
     t.after(() => local.kill());
@@ -197,7 +203,7 @@ test('a file read in one session is not open in the next one', { skip }, async (
 });
 
 test('the gateway key opens accounts, and nothing else does', { skip }, async (t) => {
-  const at = await bench(t);
+  const at = await shared();
   const other = join(at.dir, 'other');
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', other]);
   const refused = await run('ssh', sshArguments({ key: other, node: at.node }, 'true'));

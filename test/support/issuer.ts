@@ -1,7 +1,7 @@
 /** An OpenID issuer for tests: real keys, real HTTP, tokens as a test wants them. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 
 export interface TestIssuer extends AsyncDisposable {
   url: string;

@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
 /** Ports that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {

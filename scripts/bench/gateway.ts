@@ -1,0 +1,36 @@
+/** The gateway alone in a process: `node gateway.ts <JSON of GatewayOrder>` lets one key in, to one login node. */
+import { readFileSync } from 'node:fs';
+import type { Route } from '../../src/gateway/decision.ts';
+import { startGateway } from '../../src/gateway/index.ts';
+import { createLogger } from '../../src/log.ts';
+
+export interface GatewayOrder {
+  port: number;
+  hostKeyFile: string;
+  clientKeyFile: string;
+  /** The public key that is let in. */
+  userKey: string;
+  loginName: string;
+  username: string;
+  loginNode: Route['loginNode'];
+}
+
+const order = JSON.parse(process.argv[2] ?? '') as GatewayOrder;
+const route: Route = {
+  clusterId: order.loginName.slice(0, 36),
+  userId: 'user_bench',
+  username: order.username,
+  keyId: 'ssh_key_bench',
+  shell: '/bin/sh',
+  loginNode: order.loginNode,
+};
+await startGateway({
+  listen: { host: '127.0.0.1', port: order.port },
+  hostKey: readFileSync(order.hostKeyFile, 'utf8'),
+  clientKey: readFileSync(order.clientKeyFile, 'utf8'),
+  log: createLogger('warn'),
+  authorize: async ({ loginName, publicKey }) =>
+    loginName === order.loginName && order.userKey.startsWith(publicKey)
+      ? { allowed: true, route }
+      : { allowed: false, reason: 'unknown key', message: '', disclose: false },
+});

@@ -1,0 +1,54 @@
+/**
+ * `npm run bench`: how fast this checkout is on this machine.
+ *
+ * Machines differ and are busy with other things, so no number stands alone: each row runs by turns with a reference
+ * that does the same work with the least that can do it (a bare process, a bare server, OpenSSH), and what counts is
+ * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
+ * status says whether everything ran.
+ *
+ *   main.ts (which rows) → start-up.ts · http.ts · copy.ts · connect.ts → rounds.ts (by turns) → table.ts
+ *
+ * Everything lives below one temporary folder and ends with this process (scratch.ts).
+ */
+import { parseArgs } from 'node:util';
+import { benchConnect } from './connect.ts';
+import { benchCopy } from './copy.ts';
+import { benchHttp } from './http.ts';
+import { createScratch, type Scratch } from './scratch.ts';
+import { benchStartUp } from './start-up.ts';
+import { type Report, table } from './table.ts';
+
+const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
+  start: benchStartUp,
+  http: benchHttp,
+  copy: benchCopy,
+  connect: benchConnect,
+};
+
+const names = Object.keys(benches).join(', ');
+const { values } = parseArgs({
+  options: { only: { type: 'string', multiple: true }, json: { type: 'boolean', default: false } },
+});
+const chosen = values.only ?? Object.keys(benches);
+const unknown = chosen.find((name) => !benches[name]);
+if (unknown !== undefined) {
+  console.error(`There is no bench ${unknown}; there are ${names}.`);
+  process.exit(2);
+}
+
+const rows: Report['rows'] = [];
+const notes: string[] = [];
+await using scratch = createScratch();
+for (const name of chosen) {
+  process.stderr.write(`Running ${name}…\n`);
+  try {
+    const report = await benches[name]?.(scratch);
+    rows.push(...(report?.rows ?? []));
+    notes.push(...(report?.notes ?? []));
+  } catch (error) {
+    notes.push(`${name} failed: ${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
+  }
+  await scratch.endProcesses();
+}
+process.stdout.write(values.json ? `${JSON.stringify({ rows, notes }, null, 2)}\n` : table({ rows, notes }));

@@ -1,0 +1,106 @@
+/** An sshd as login node, a second one as jump host, and the gateway in a process of its own, all on loopback. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from '../../test/support/ports.ts';
+import type { GatewayOrder } from './gateway.ts';
+import type { Scratch } from './scratch.ts';
+import { answers } from './service.ts';
+
+export interface SshLab {
+  /** Arguments of `ssh` that lead to the same sshd three ways. */
+  ways: Record<'direct' | 'jump' | 'ours', readonly string[]>;
+}
+
+const sshd = ['/usr/sbin/sshd', '/usr/bin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
+const loginName = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.bench';
+
+/** Why there can be no such lab here, in a sentence; undefined when there can. */
+export async function whyNoSsh(scratch: Scratch): Promise<string | undefined> {
+  if (sshd === undefined) return 'sshd is not installed here';
+  const client = await scratch.run(['ssh', '-V']).catch(() => undefined);
+  return client === undefined ? 'ssh is not installed here' : undefined;
+}
+
+export async function openSshLab(scratch: Scratch): Promise<SshLab> {
+  const dir = scratch.folder('ssh');
+  const keys = Object.fromEntries(
+    await Promise.all(
+      ['user', 'node', 'jump', 'host', 'client'].map(async (name) => {
+        const file = join(dir, name);
+        await scratch.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', file]);
+        return [name, readFileSync(`${file}.pub`, 'utf8').trim()];
+      }),
+    ),
+  );
+  const [nodePort = 0, jumpPort = 0, gatewayPort = 0] = await freePorts(3);
+  writeFileSync(join(dir, 'authorized'), `${keys.user}\n${keys.client}\n`);
+  startSshd(scratch, dir, 'node', nodePort);
+  startSshd(scratch, dir, 'jump', jumpPort);
+
+  const username = userInfo().username;
+  const order: GatewayOrder = {
+    port: gatewayPort,
+    hostKeyFile: join(dir, 'host'),
+    clientKeyFile: join(dir, 'client'),
+    userKey: keys.user ?? '',
+    loginName,
+    username,
+    loginNode: { host: '127.0.0.1', port: nodePort, hostKey: keys.node ?? '' },
+  };
+  scratch.start([process.execPath, join(import.meta.dirname, 'gateway.ts'), JSON.stringify(order)], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  await Promise.all([nodePort, jumpPort, gatewayPort].map((port) => answers(port, /^SSH-2\.0-/)));
+
+  const host = (name: string, port: number, user: string) =>
+    `Host ${name}\n  HostName 127.0.0.1\n  Port ${port}\n  User ${user}\n`;
+  const known = { node: nodePort, jump: jumpPort, host: gatewayPort };
+  writeFileSync(
+    join(dir, 'known_hosts'),
+    Object.entries(known)
+      .map(([name, port]) => `[127.0.0.1]:${port} ${keys[name]}\n`)
+      .join(''),
+  );
+  writeFileSync(
+    join(dir, 'config'),
+    [
+      `UserKnownHostsFile ${join(dir, 'known_hosts')}`,
+      `IdentityFile ${join(dir, 'user')}`,
+      'IdentitiesOnly yes',
+      'IdentityAgent none',
+      'BatchMode yes',
+      'StrictHostKeyChecking yes',
+      host('node', nodePort, username),
+      host('jump', jumpPort, username),
+      host('gateway', gatewayPort, loginName),
+    ].join('\n'),
+  );
+  const config = ['-F', join(dir, 'config')];
+  return {
+    ways: {
+      direct: [...config, 'node'],
+      jump: [...config, '-J', 'jump', 'node'],
+      ours: [...config, 'gateway'],
+    },
+  };
+}
+
+function startSshd(scratch: Scratch, dir: string, name: string, port: number): void {
+  // Debian's sshd refuses to start as root without it; systemd makes it with the service.
+  if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
+  const file = join(dir, `${name}.config`);
+  const lines = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${join(dir, name)}`,
+    `AuthorizedKeysFile ${join(dir, 'authorized')}`,
+    'PidFile none',
+    'UsePAM no',
+    'StrictModes no',
+    'PermitRootLogin yes',
+    'MaxStartups 200',
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  scratch.start([sshd ?? 'sshd', '-D', '-e', '-f', file], { stdio: 'ignore' });
+}

@@ -1,0 +1,193 @@
+/** The walk of the README with the real clients: each command is taken from the page that `npm start` prints. */
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import pty from 'node-pty';
+import { eventually } from '../support/app.ts';
+import { noBrowser, withPage } from '../support/browser.ts';
+import { startDemo, temporaryDirectory } from '../support/demo.ts';
+
+test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowser }, async (t) => {
+  using home = temporaryDirectory();
+  using data = temporaryDirectory();
+  const environment = {
+    ...process.env,
+    HOME: home.path,
+    XDG_STATE_HOME: join(home.path, 'state'),
+    BROWSER: 'true',
+  };
+  let demo = await startDemo(data.path);
+  t.after(() => demo[Symbol.asyncDispose]());
+
+  /** Runs a command line as a person would paste it. */
+  const shell = (line: string) =>
+    new Promise<{ code: number; stdout: string; stderr: string }>((done) => {
+      execFile('sh', ['-c', line], { env: environment, timeout: 30_000 }, (error, stdout, stderr) =>
+        done({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
+      );
+    });
+  const key = join(home.path, '.ssh/id_ed25519');
+  await shell(`mkdir -p ~/.ssh && ssh-keygen -q -t ed25519 -N '' -C ada@laptop -f ${key}`);
+  const options = [
+    `-i ${key}`,
+    '-o IdentitiesOnly=yes',
+    '-o IdentityAgent=none',
+    `-o UserKnownHostsFile=${home.path}/known_hosts`,
+    '-o StrictHostKeyChecking=accept-new',
+    '-o LogLevel=ERROR',
+  ].join(' ');
+  const login = (command: string) => command.replace('ssh ', `ssh ${options} `);
+  const sshCommand = demo.command('ssh -p');
+  const [, port = '', target = ''] = /ssh -p (\d+) (\S+)/.exec(sshCommand) ?? [];
+
+  await t.test('1. auth login prints an address and a code, and says who signed in', async () => {
+    const child = spawn('sh', ['-c', demo.command('auth login')], { env: environment });
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (part) => {
+      printed += part;
+    });
+    const exited = new Promise((done) => child.on('exit', done));
+    const address = await eventually(
+      async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '',
+      (found) => found !== '',
+      20_000,
+    );
+    const [, code = ''] = /user_code=(\S+)/.exec(address) ?? [];
+    await withPage(async (page) => {
+      await page.goto(address);
+      await page.getByLabel('Email').fill('ada@demo.example');
+      await page.getByLabel('Password').fill(demo.password('ada@demo.example'));
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'Approve this sign-in?' }).waitFor();
+      const text = await page.locator('main').innerText();
+      assert.match(text, /Andromeda command line/);
+      assert.match(text, /127\.0\.0\.1/);
+      assert.ok(text.includes(code));
+      await page.getByRole('button', { name: 'Approve' }).click();
+      await page.getByText('You can close this window').waitFor();
+    });
+    assert.equal(await exited, 0);
+    assert.match(printed, /Ada Lovelace/);
+  });
+
+  await t.test('2. GET /me prints the person', async () => {
+    const { code, stdout, stderr } = await shell(demo.command('business GET /me'));
+    assert.equal(code, 0, stderr);
+    assert.equal(JSON.parse(stdout).user.primary_email, 'ada@demo.example');
+  });
+
+  let keyId = '';
+  await t.test('3. the key is registered', async () => {
+    const { code, stdout, stderr } = await shell(demo.command('POST /me/ssh-keys'));
+    assert.equal(code, 0, stderr);
+    const { ssh_key } = JSON.parse(stdout);
+    keyId = ssh_key.id;
+    const printed = await shell(`ssh-keygen -lf ${key}.pub`);
+    assert.ok(printed.stdout.includes(ssh_key.fingerprint));
+  });
+
+  const access = async () => {
+    const { stdout, stderr } = await shell(demo.command('ssh-access'));
+    return stdout === '' ? { ready: false, reason: stderr } : JSON.parse(stdout);
+  };
+  await t.test('4. ssh-access turns ready within seconds', async () => {
+    const answer = await eventually(access, ({ ready }) => ready, 10_000);
+    assert.equal(answer.reason, 'ready');
+    assert.equal(answer.username, 'ada');
+    assert.equal(answer.ssh_key_set_generation, 1);
+    assert.ok(demo.page.includes(answer.host_key_fingerprint));
+  });
+
+  await t.test('5. ssh returns the exit status, scp copies, the terminal resizes', async () => {
+    const exit = await shell(login(`${sshCommand} 'exit 3'`));
+    assert.equal(exit.code, 3, exit.stderr);
+    const who = await shell(login(`${sshCommand} 'id -un 2>/dev/null || true; id -u; echo $HOME'`));
+    assert.equal(who.code, 0);
+    assert.equal(who.stderr, '', 'a good login prints nothing on stderr');
+    if (process.getuid?.() === 0) assert.match(who.stdout, /^ada\n20000\n\/home\/ada$/m);
+
+    const file = join(home.path, 'data.bin');
+    writeFileSync(file, Buffer.alloc(300_000, 'andromeda'));
+    const scp = `scp ${options} -P ${port}`;
+    const up = await shell(`${scp} ${file} ${target}:copied.bin`);
+    assert.equal(up.code, 0, up.stderr);
+    const down = await shell(`${scp} ${target}:copied.bin ${file}.back`);
+    assert.equal(down.code, 0, down.stderr);
+    assert.ok(readFileSync(file).equals(readFileSync(`${file}.back`)));
+
+    const terminal = pty.spawn('sh', ['-c', login(sshCommand)], { cols: 91, rows: 23, env: environment });
+    let screen = '';
+    terminal.onData((part) => {
+      screen += part;
+    });
+    terminal.write('stty size\r');
+    await eventually(
+      async () => screen,
+      (text) => text.includes('23 91'),
+    );
+    terminal.resize(100, 40);
+    await new Promise((done) => setTimeout(done, 300));
+    terminal.write('stty size\r');
+    await eventually(
+      async () => screen,
+      (text) => text.includes('40 100'),
+    );
+    const closed = new Promise<{ exitCode: number }>((done) => terminal.onExit(done));
+    terminal.write('exit 4\r');
+    assert.equal((await closed).exitCode, 4);
+  });
+
+  await t.test('a second start, after kill -9, finds everything as it was', async () => {
+    await demo.exit('SIGKILL');
+    const { page } = demo;
+    demo = await startDemo(data.path);
+    assert.equal(demo.page, page);
+    await eventually(access, ({ ready }) => ready, 10_000);
+    const file = await shell(login(`${sshCommand} 'wc -c < copied.bin'`));
+    assert.equal(file.stdout.trim(), '300000', file.stderr);
+  });
+
+  await t.test('6. revoking the key ends the open session within seconds', async () => {
+    const session = spawn('sh', ['-c', login(`${sshCommand} 'echo in; sleep 60'`)], { env: environment });
+    let out = '';
+    let complaint = '';
+    session.stdout.setEncoding('utf8').on('data', (part) => {
+      out += part;
+    });
+    session.stderr.setEncoding('utf8').on('data', (part) => {
+      complaint += part;
+    });
+    const exited = new Promise<number>((done) => session.on('exit', (code) => done(code ?? -1)));
+    await eventually(
+      async () => out,
+      (text) => text.includes('in'),
+    );
+    const revoked = await shell(demo.command('/revoke').replace('KEY_ID', keyId));
+    assert.equal(revoked.code, 0, revoked.stderr);
+    const limit = setTimeout(() => session.kill('SIGKILL'), 5_000);
+    assert.equal(await exited, 255);
+    clearTimeout(limit);
+    assert.match(complaint, /revoked/);
+    const again = await shell(login(`${sshCommand} true`));
+    assert.equal(again.code, 255);
+    const after = await eventually(access, (answer) => answer.ssh_key_set_generation === 2);
+    assert.equal(after.ready, false);
+    assert.equal(after.reason, 'no_keys');
+  });
+
+  await t.test('Ctrl-C stops it within two seconds and says so', async () => {
+    const { ms } = await demo.exit('SIGINT');
+    assert.match(demo.output(), /Stopped\./);
+    t.diagnostic(`stopped after ${Math.round(ms)} ms`);
+    for (const file of [
+      'andromeda.db',
+      'issuer-keys.json',
+      'demo-passwords.json',
+      'keys/gateway_host_ed25519',
+    ]) {
+      assert.equal(statSync(join(data.path, file)).mode & 0o777, 0o600, file);
+    }
+  });
+});

@@ -1,0 +1,71 @@
+/** The demonstration as `npm start` runs it, in a process of its own, and what its page says. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface Demo extends AsyncDisposable {
+  process: ChildProcess;
+  /** Everything it printed so far. */
+  output(): string;
+  /** The page as text. */
+  page: string;
+  /** A command of the page that contains `part`. */
+  command(part: string): string;
+  /** The password that the page gives an account. */
+  password(email: string): string;
+  exit(signal: NodeJS.Signals): Promise<{ code: number | null; signal: string | null; ms: number }>;
+}
+
+export function temporaryDirectory(): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'andromeda-e2e-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Starts it with its data in `dataDir` and waits for the page. */
+export async function startDemo(dataDir: string): Promise<Demo> {
+  const child = spawn('npm', ['start', '--silent', '--', '--data', dataDir], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  child.stderr.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  const exited = new Promise<{ code: number | null; signal: string | null }>((done) =>
+    child.on('exit', (code, signal) => done({ code, signal })),
+  );
+  const deadline = Date.now() + 20_000;
+  while (!text.includes('/revoke\n')) {
+    if (Date.now() > deadline || child.exitCode !== null) throw new Error(`the demonstration said: ${text}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  const page = text;
+  return {
+    process: child,
+    output: () => text,
+    page,
+    command(part) {
+      const line = page.split('\n').find((one) => /^ {5}(npx|ssh) /.test(one) && one.includes(part));
+      if (!line) throw new Error(`the page has no command with ${part}`);
+      return line.trim();
+    },
+    password(email) {
+      return new RegExp(`${email} +\\w+ +password (\\S+)`).exec(page)?.[1] ?? '';
+    },
+    async exit(signal) {
+      const started = performance.now();
+      // The whole group, as Ctrl-C in a terminal does.
+      if (child.exitCode === null && child.pid) process.kill(-child.pid, signal);
+      return { ...(await exited), ms: performance.now() - started };
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null && child.pid)
+        process.kill(-child.pid, 'SIGKILL');
+      await exited;
+    },
+  };
+}
