@@ -72,7 +72,7 @@ function one(port: number, bytes: Buffer, until: number, latencies: number[]): P
 /** How long the reply is that begins here. Throws when it is not a 200 with a length. */
 function replyLength(data: Buffer): number {
   const end = data.indexOf('\r\n\r\n');
-  const head = data.latin1Slice(0, end);
+  const head = data.toString('latin1', 0, end);
   const length = /content-length: (\d+)/i.exec(head)?.[1];
   if (!head.startsWith('HTTP/1.1 200') || length === undefined) throw new Error(`not the reply: ${head}`);
   return end + 4 + Number(length);
