@@ -17,17 +17,25 @@ if (!existsSync(node)) {
 }
 const require = createRequire(import.meta.url);
 const addon = join(dirname(require.resolve('ssh2/package.json')), 'lib/protocol/crypto');
-const loads = () =>
-  spawnSync(node, ['-e', `require(${JSON.stringify(join(addon, 'build/Release/sshcrypto.node'))})`]).status === 0;
+// Loading proves little: built for another OpenSSL, the addon loads and then fails on ChaCha20.
+const probe = `
+  const { ChaChaPolyCipher } = require(${JSON.stringify(join(addon, 'build/Release/sshcrypto.node'))});
+  const cipher = new ChaChaPolyCipher(Buffer.alloc(64, 1));
+  for (let packet = 0; packet < 2; packet++) cipher.encrypt(Buffer.alloc(64), packet);`;
+const works = () => spawnSync(node, ['-e', probe]).status === 0;
 
-if (!loads()) {
+if (!works()) {
   const headers = join(root, `node_modules/node/node_modules/node-${process.platform}-${process.arch}`);
-  const built = spawnSync(node, [require.resolve('node-gyp/bin/node-gyp.js'), 'rebuild'], {
+  const gyp = require.resolve('node-gyp/bin/node-gyp.js');
+  const openssl = spawnSync(node, ['-p', 'process.versions.openssl.split(".")[0]'], {
+    encoding: 'utf8',
+  }).stdout;
+  const built = spawnSync(node, [gyp, 'rebuild', `--real_openssl_major=${openssl.trim()}`], {
     cwd: addon,
     encoding: 'utf8',
     env: { ...process.env, npm_config_nodedir: headers },
   });
-  if (!loads()) {
+  if (!works()) {
     console.error(`${built.stdout}\n${built.stderr}`);
     console.error("build-native: ssh2's cipher addon did not build; a C++ toolchain and python3 are needed");
     process.exit(1);

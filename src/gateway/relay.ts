@@ -192,12 +192,14 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
     if (verdict.do === 'allow') {
       if (wantsReply) channel.owed.push('node');
       toNode(payload);
-    } else if (verdict.do === 'exec') {
+    } else if (verdict.do === 'exec' && verdict.command.length <= longestLine(node)) {
       if (wantsReply) channel.owed.push('node');
       const line = Buffer.from(verdict.command, 'latin1');
       const to = { uint32: channel.node ?? 0 };
       node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, line));
-    } else if (wantsReply) {
+    } else {
+      if (verdict.do === 'exec') client.send(standardError(channel.client, TOO_LONG));
+      if (!wantsReply) return;
       if (channel.owed.length > 0) channel.owed.push('refusal');
       else client.send(channelFailure(channel.client));
     }
@@ -231,6 +233,11 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
     },
   };
 }
+
+const TOO_LONG = 'andromeda: the command is too long for this login node\r\n';
+
+/** OpenSSH takes packets of 256 KiB; others may end the connection above what RFC 4253, section 6.1, asks of them. */
+const longestLine = (node: Transport) => (node.software.startsWith('OpenSSH') ? 250 : 32) * 1024;
 
 const recipient = (payload: Buffer) => {
   if (payload.length < 5) throw new WireError('message ends too soon');

@@ -1,7 +1,7 @@
 /** The /docs page: the document made readable, in one self-contained page without scripts. */
 import { createHash } from 'node:crypto';
 import type { OpenAPIV3_1 } from 'openapi-types';
-import type { Document } from './document.ts';
+import { type Document, resolve } from './document.ts';
 
 const style = `
 :root{color-scheme:light dark;--fg:#1c2330;--dim:#5b6577;--bg:#fbfbfd;--line:#e2e5ec;--card:#fff;--get:#0b6bcb;--post:#12805c;--put:#9a5b00}
@@ -99,16 +99,6 @@ function describe(document: Document, holder: Schema | undefined): string {
   return [schema.type ?? schema.oneOf?.map((one) => describe(document, one as Schema)) ?? '']
     .flat()
     .join(' or ');
-}
-
-function resolve<T>(document: Document, node: unknown): T {
-  const reference = (node as { $ref?: string }).$ref;
-  if (!reference) return node as T;
-  const target = reference
-    .slice(2)
-    .split('/')
-    .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], document);
-  return resolve<T>(document, target);
 }
 
 function table(title: string, rows: string[]): string {

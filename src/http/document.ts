@@ -20,6 +20,8 @@ export interface DocumentOperation {
   errorField: boolean;
   /** The operation that really answers, where this is another way to call it. */
   answeredBy: string;
+  /** The whole of it, as the document has it. */
+  source: OpenAPIV3_1.OperationObject;
 }
 
 export function loadDocument(api: 'business' | 'platform'): Document {
@@ -43,10 +45,22 @@ export function operationsOf(document: Document): DocumentOperation[] {
           isCommand: parameters.includes('IdempotencyKey'),
           errorField: operation['x-error-field'] === 'error',
           answeredBy: operation['x-alias-of'] ?? operation.operationId,
+          source: operation,
         },
       ];
     }),
   );
+}
+
+/** What a node of the document says, wherever it says so (`$ref`). */
+export function resolve<T>(document: Document, node: unknown): T {
+  const reference = (node as { $ref?: string } | undefined)?.$ref;
+  if (!reference) return node as T;
+  const target = reference
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], document);
+  return resolve<T>(document, target);
 }
 
 interface Extensions {

@@ -24,7 +24,7 @@ export interface ErrorReply {
   status: number;
   headers: Record<string, string>;
   body: { code: string; message: string; retryable: boolean };
-  /** Set when this is nobody's doing but ours, and the log should have the error itself. */
+  /** Set when it is not the caller's doing, and the log should have the error itself. */
   unexpected: boolean;
 }
 
@@ -52,7 +52,8 @@ function domainReply(error: DomainError): ErrorReply {
   const body = { code, message: error.message, retryable: retryable.has(error.code) };
   const headers: Record<string, string> =
     error.code === 'unauthorized' ? { 'WWW-Authenticate': 'Bearer' } : {};
-  return { ...reply(statuses[error.code], body), headers };
+  const status = statuses[error.code];
+  return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };
 }
 
 /** What body-parser and the validator throw: a status, and for the latter where the fault lies. */

@@ -2,11 +2,10 @@
 import type { LogFields, Logger } from '../log.ts';
 import { codeRoot } from './entry.ts';
 import { prepareDirs, prepareHomes } from './homes.ts';
-import { loadHostKey } from './host-key.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
 import { choosePlace, requireOrdinary } from './place.ts';
-import { createLoginServer, type LoginServer } from './server.ts';
+import type { LoginServer } from './server.ts';
 import { hideInherited } from './spawn.ts';
 
 interface Node {
@@ -62,9 +61,12 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
   requireUsable(settings.accounts);
   hideInherited();
   const dirs = prepareDirs(settings.dataDir, codeRoot);
-  const [place, makePipes] = await Promise.all([
+  // Loading ssh2 takes longest, and can go on while the other processes do their part.
+  const [place, makePipes, { createLoginServer }, { loadHostKey }] = await Promise.all([
     choosePlace(dirs, settings.namespace, (reason) => log.warn('login_node_without_namespace', { reason })),
     pipeMaker(),
+    import('./server.ts'),
+    import('./host-key.ts'),
   ]);
   const hostKey = loadHostKey(settings.dataDir);
   const server = createLoginServer({

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
+import { isUnavailable, openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
 
@@ -34,7 +34,10 @@ export type Reader = Kysely<Schema>;
 
 export interface Store {
   readonly read: Reader;
-  /** Runs `body` in one transaction; what it returned is on disk when this resolves. */
+  /**
+   * Runs `body` in one transaction; what it returned is on disk when this resolves. Throws `service_unavailable` when
+   * the file is held by another program or the disk is full.
+   */
   write<T>(body: (tx: Tx) => Promise<T>): Promise<T>;
   /** Calls `listener` after each commit that changed something; returns how to stop listening. */
   onChange(listener: (changes: readonly Change[]) => void): () => void;
@@ -61,10 +64,17 @@ export async function openStore(dataDir: string): Promise<Store> {
     read: reader,
     async write(body) {
       let changes: Change[] = [];
-      const result = await writer.transaction().execute((db) => {
-        changes = [];
-        return body({ db, changed: (change) => changes.push(change) });
-      });
+      const result = await writer
+        .transaction()
+        .execute((db) => {
+          changes = [];
+          return body({ db, changed: (change) => changes.push(change) });
+        })
+        .catch((error: unknown) => {
+          if (!isUnavailable(error)) throw error;
+          const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
+          throw new DomainError('service_unavailable', message, { cause: error });
+        });
       if (changes.length > 0) events.emit('change', changes);
       return result;
     },

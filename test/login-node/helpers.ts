@@ -50,7 +50,7 @@ export interface Result {
 
 /** Starts a login node; it and its directory are gone when the test is over. */
 export async function bench(
-  t: { after(fn: () => Promise<void>): void },
+  t: { after(cleanup: () => Promise<void>): unknown },
   more: Partial<LoginNodeOptions> = {},
 ): Promise<Bench> {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-'));

@@ -28,6 +28,11 @@ export function openSqliteReader(file: string): Kysely<Schema> {
   return kysely(database, 'begin');
 }
 
+/** Whether a write failed for a reason that passes: the file is held, the disk is full or does not answer. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof Database.SqliteError && /^SQLITE_(BUSY|FULL|IOERR)/.test(error.code);
+}
+
 function kysely(database: Database.Database, begin: string): Kysely<Schema> {
   const statements = new Map<string, Database.Statement>();
   return new Kysely<Schema>({

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type AccessListState,
+  accessListHash,
+  accessListState,
+  accessListUsers,
+  type Delivery,
+  isRecent,
+  type Member,
+  observationState,
+} from '../../src/domain/access-list.ts';
+
+const ada: Member = {
+  userId: 'user_1',
+  username: 'ada',
+  role: 'member',
+  permissions: ['clusters.ssh'],
+  shell: '/bin/bash',
+  activeKeys: 1,
+  keySetGeneration: 3,
+};
+
+test('every member holding clusters.ssh appears, with or without a key', () => {
+  const users = accessListUsers([ada, { ...ada, userId: 'user_2', username: 'bob', activeKeys: 0 }]);
+  assert.deepEqual(
+    users.map(({ username, desiredLoginState }) => [username, desiredLoginState]),
+    [
+      ['ada', 'ready'],
+      ['bob', 'waiting_for_key'],
+    ],
+  );
+});
+
+const modes: [string, Partial<Member>, string | undefined][] = [
+  ['clusters.ssh', {}, 'use'],
+  ['clusters.ssh.admin', { permissions: ['clusters.ssh.admin'] }, 'admin'],
+  ['clusters.configure', { permissions: ['clusters.configure'] }, 'admin'],
+  ['both', { permissions: ['clusters.ssh', 'clusters.ssh.admin'] }, 'admin'],
+  ['the role owner', { role: 'owner', permissions: [] }, 'admin'],
+  ['the role admin', { role: 'admin', permissions: [] }, 'admin'],
+  ['nothing', { permissions: [] }, undefined],
+  ['clusters.read', { permissions: ['clusters.read'] }, undefined],
+  ['clusters.kubernetes.admin', { permissions: ['clusters.kubernetes.admin'] }, undefined],
+  ['members.manage', { permissions: ['members.manage'] }, undefined],
+];
+for (const [by, member, mode] of modes) {
+  test(`whoever holds ${by} ${mode ? `is on the list in access mode ${mode}` : 'is not on the list'}`, () => {
+    assert.equal(accessListUsers([{ ...ada, ...member }])[0]?.accessMode, mode);
+  });
+}
+
+test('a list is ordered by user ID, in whatever order members come', () => {
+  const members = ['user_3', 'user_1', 'user_2'].map((userId) => ({ ...ada, userId, username: userId }));
+  assert.deepEqual(
+    accessListUsers(members).map((user) => user.userId),
+    ['user_1', 'user_2', 'user_3'],
+  );
+});
+
+const differences: [string, Partial<Member>][] = [
+  ['the username', { username: 'adb' }],
+  ['the access mode', { permissions: ['clusters.ssh.admin'] }],
+  ['the login state', { activeKeys: 0 }],
+  ['the key set generation', { keySetGeneration: 4 }],
+  ['the shell', { shell: '/bin/zsh' }],
+];
+for (const [what, change] of differences) {
+  test(`the digest of a list changes with ${what}`, () => {
+    const before = accessListHash(accessListUsers([ada]));
+    assert.notEqual(accessListHash(accessListUsers([{ ...ada, ...change }])), before);
+  });
+}
+
+test('the digest of a list does not change with what is not on it', () => {
+  const before = accessListHash(accessListUsers([ada]));
+  const more = { ...ada, permissions: ['clusters.read', 'clusters.ssh'], activeKeys: 2 };
+  assert.equal(accessListHash(accessListUsers([more])), before);
+  assert.match(before, /^sha256:[0-9a-f]{64}$/);
+});
+
+const now = 1_000_000_000;
+const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null };
+const delivered: Delivery = { generation: 5, acceptedGeneration: 5, rejection: null, observation: fresh, now };
+const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof observationState>][] = [
+  ['computed', { acceptedGeneration: 4, observation: undefined }, 'pending', null],
+  ['computed anew', { acceptedGeneration: 4, observation: { ...fresh, manifestGeneration: 4 } }, 'pending', 'pending'],
+  ['accepted, never reported', { observation: undefined }, 'accepted', null],
+  ['accepted, not yet applied', { observation: { ...fresh, manifestGeneration: 4 } }, 'accepted', 'pending'],
+  ['applied', {}, 'converged', 'converged'],
+  ['applied, no recent report', { observation: { ...fresh, observedAt: now - 120_001 } }, 'stale', 'converged'],
+  ['reported as failed', { observation: { ...fresh, failure: 'no space' } }, 'failed', 'failed'],
+  ['refused by Platform', { rejection: 'a name is taken' }, 'rejected', 'converged'],
+];
+for (const [what, change, state, observed] of states) {
+  test(`a list that is ${what} is ${state}, its observation ${observed}`, () => {
+    assert.equal(accessListState({ ...delivered, ...change }), state);
+    assert.equal(observationState({ ...delivered, ...change }), observed);
+  });
+}
+
+test('a report is recent for two minutes, to the millisecond', () => {
+  assert.equal(isRecent(now - 120_000, now), true);
+  assert.equal(isRecent(now - 120_001, now), false);
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkLab, type Lab, type LabCluster, type LabMember } from '../../src/domain/lab.ts';
+import type { PermissionKey } from '../../src/domain/permission.ts';
+
+const owner: LabMember = { email: 'ada@x.example', role: 'owner', username: 'ada' };
+const simulated = { computeNodes: 1, gpusPerNode: 1 };
+const cluster: LabCluster = { name: 'alpha', organization: 'physics', simulated };
+const lab = (members: LabMember[], rest: Partial<Lab> = {}): Lab => ({
+  organizations: [{ slug: 'physics', name: 'Physics', members }],
+  ...rest,
+});
+const physics = { slug: 'physics', name: 'Physics', members: [owner] };
+const uuid = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+
+test('an empty lab and a whole one are accepted', () => {
+  checkLab({});
+  checkLab(
+    lab([owner], {
+      clusters: [{ ...cluster, id: uuid }],
+      grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt: '2030-01-01T00:00:00Z' }],
+    }),
+  );
+});
+
+const refused: [string, Lab, string][] = [
+  [
+    'a user twice, in whatever case',
+    { users: [{ email: 'ada@x.example' }, { email: 'Ada@x.example' }] },
+    'The user ada@x.example is there twice.',
+  ],
+  ['an organization twice', { organizations: [physics, physics] }, 'The organization physics is there twice.'],
+  [
+    'a member twice',
+    lab([owner, { email: 'ADA@x.example', role: 'member' }]),
+    'The member of physics ada@x.example is there twice.',
+  ],
+  [
+    'a username twice',
+    lab([owner, { email: 'b@x.example', role: 'member', username: 'ada' }]),
+    'The username in physics ada is there twice.',
+  ],
+  [
+    'a domain that joins two organizations',
+    {
+      organizations: [
+        { ...physics, autoJoinDomains: ['x.example'] },
+        { slug: 'chemistry', name: 'C', members: [owner], autoJoinDomains: ['X.example'] },
+      ],
+    },
+    'The autoJoinDomains entry x.example is there twice.',
+  ],
+  ['an organization without an owner', lab([{ ...owner, role: 'admin' }]), 'Organization physics needs an owner.'],
+  [
+    'a permission that is none',
+    lab([owner, { email: 'b@x.example', role: 'member', permissions: ['clusters.sudo' as PermissionKey] }]),
+    'clusters.sudo is not a permission.',
+  ],
+  [
+    'an organization permission, which no file can give',
+    lab([owner, { email: 'b@x.example', role: 'member', permissions: ['organization.owner' as PermissionKey] }]),
+    'organization.owner is not a permission.',
+  ],
+  ['two clusters of one name', lab([owner], { clusters: [cluster, cluster] }), 'The cluster alpha is there twice.'],
+  [
+    'two clusters of one id',
+    lab([owner], {
+      clusters: [
+        { ...cluster, id: uuid },
+        { ...cluster, name: 'beta', id: uuid.toUpperCase() },
+      ],
+    }),
+    `The cluster id ${uuid} is there twice.`,
+  ],
+  [
+    'an id that is no UUID',
+    lab([owner], { clusters: [{ ...cluster, id: 'alpha' }] }),
+    'Cluster alpha: the id alpha is not a UUID.',
+  ],
+  [
+    'a cluster of no organization',
+    lab([owner], { clusters: [{ ...cluster, organization: 'chemistry' }] }),
+    'Cluster alpha names the organization chemistry, which is not in the file.',
+  ],
+  [
+    'a grant on no cluster',
+    lab([owner], { grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer' }] }),
+    'A grant names the cluster alpha, which is not in the file.',
+  ],
+  [
+    'a grant that expires at no time',
+    lab([owner], {
+      clusters: [cluster],
+      grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt: 'soon' }],
+    }),
+    'A grant\'s expiresAt is "soon", which is not a time.',
+  ],
+];
+for (const [what, given, message] of refused) {
+  test(`refused: ${what}`, () => assert.throws(() => checkLab(given), { code: 'invalid_request', message }));
+}
+
+for (const username of ['root', 'Ada', '1a', `a${'b'.repeat(32)}`]) {
+  test(`refused: the username ${username}`, () => {
+    assert.throws(() => checkLab(lab([{ ...owner, username }])), { message: /cannot be a username/ });
+  });
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ManifestAccount } from '../../src/domain/manifest.ts';
+import { restartPlan } from '../../src/domain/restart-plan.ts';
+
+const ada: ManifestAccount = {
+  userId: 'user_1',
+  username: 'ada',
+  uid: 20000,
+  gid: 20000,
+  home: '/home/ada',
+  shell: '/bin/bash',
+  loginState: 'ready',
+  keySetGeneration: 1,
+  keyFingerprints: ['SHA256:a'],
+};
+const bob: ManifestAccount = { ...ada, userId: 'user_2', username: 'bob', uid: 20001, gid: 20001 };
+const keyless: ManifestAccount = { ...bob, loginState: 'waiting_for_key', keyFingerprints: [] };
+const order = ['login', 'controller', 'accounting', 'compute'];
+
+type Row = [string, ManifestAccount[], ManifestAccount[], string[], string[]];
+const restarting: Row[] = [
+  ['a person with an active key gains SSH access (1a)', [ada], [ada, bob], ['bob'], []],
+  ['a person with an active key loses their last grant of it (1a)', [ada, bob], [ada], [], ['bob']],
+  ['a person with SSH access registers their first active key (1b)', [ada, keyless], [ada, bob], ['bob'], []],
+  ['a person with SSH access revokes their last active key (1b)', [ada, bob], [ada, keyless], [], ['bob']],
+  ['one comes and one goes', [ada], [bob], ['bob'], ['ada']],
+];
+for (const [when, before, after, added, removed] of restarting) {
+  test(`restarts login nodes, controller and accounting, then compute nodes, when ${when}`, () => {
+    assert.deepEqual(restartPlan(before, after), { added, removed, restarts: order });
+  });
+}
+
+const quiet: [string, ManifestAccount[], ManifestAccount[]][] = [
+  ['nothing changed', [ada, bob], [bob, ada]],
+  ['a key is added while another is active', [ada], [{ ...ada, keySetGeneration: 2, keyFingerprints: ['a', 'b'] }]],
+  ['a key is revoked while another is active', [{ ...ada, keyFingerprints: ['a', 'b'] }], [{ ...ada, keySetGeneration: 2 }]],
+  ['a login shell changes', [ada], [{ ...ada, shell: '/bin/zsh' }]],
+  ['someone without a key gains SSH access', [ada], [ada, keyless]],
+  ['someone without a key loses SSH access', [ada, keyless], [ada]],
+  ['the list is empty as it was', [], []],
+];
+for (const [when, before, after] of quiet) {
+  test(`restarts nothing when ${when}`, () => {
+    assert.deepEqual(restartPlan(before, after), { added: [], removed: [], restarts: [] });
+  });
+}

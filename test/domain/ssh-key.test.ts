@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey } from '../support/ssh-keys.ts';
+
+const key = newPublicKey();
+const base64 = key.split(' ')[1] ?? '';
+const { publicKey, privateKey } = keygen('-t', 'ed25519');
+
+/** A key of another type or shape, as one line. */
+function line(type: string, ...parts: (string | Uint8Array)[]): string {
+  return `${type} ${Buffer.concat(parts.map(lengthPrefixed)).toString('base64')}`;
+}
+
+test('a key made by ssh-keygen is accepted, its comment dropped', () => {
+  const parsed = parseSshPublicKey(publicKey);
+  assert.equal(parsed.type, 'ssh-ed25519');
+  assert.equal(parsed.material, publicKey.split(' ').slice(0, 2).join(' '));
+});
+
+test('the fingerprint is the one that ssh-keygen -lf prints', () => {
+  for (const one of [publicKey, newPublicKey(), newPublicKey()]) {
+    assert.equal(parseSshPublicKey(one).fingerprint, keygenFingerprint(one));
+  }
+});
+
+const accepted: [string, string][] = [
+  ['no comment', key],
+  ['a comment of several words', `${key} ada lovelace, her laptop`],
+  ['white space around it', `  \t${key} ada@laptop \r\n\n`],
+  ['several blanks between the parts', key.replace(' ', ' \t ')],
+];
+for (const [what, text] of accepted) {
+  test(`a key is the same key with ${what}`, () => assert.equal(parseSshPublicKey(text).material, key));
+}
+
+const cut = base64.slice(0, -4);
+const refused: [string, string, RegExp][] = [
+  ['nothing', '', /empty/],
+  ['white space', ' \n\t', /empty/],
+  ['an RSA key', line('ssh-rsa', 'ssh-rsa', Buffer.from([1, 0, 1]), Buffer.alloc(257, 7)), /not ssh-rsa/],
+  ['an ECDSA key', keygen('-t', 'ecdsa').publicKey, /not ecdsa-sha2-nistp256/],
+  [
+    'a key on a security token',
+    line('sk-ssh-ed25519@openssh.com', 'sk-ssh-ed25519@openssh.com', Buffer.alloc(32), 'ssh:'),
+    /not sk-ssh-ed25519@openssh.com/,
+  ],
+  [
+    'a certificate',
+    line('ssh-ed25519-cert-v01@openssh.com', 'ssh-ed25519-cert-v01@openssh.com', Buffer.alloc(32)),
+    /not ssh-ed25519-cert-v01@openssh.com/,
+  ],
+  ['a private key', privateKey, /private key/],
+  ['two keys on two lines', `${key}\n${newPublicKey()}`, /one public key/],
+  ['two keys run into one line', `${key} ada@laptop ${newPublicKey()}`, /one public key/],
+  ['the same key twice', `${key}\n${key}`, /one public key/],
+  ['options before the key', `from="10.0.0.0/8" ${key}`, /Only Ed25519/],
+  ['a command before the key', `command="/bin/sh",no-pty ${key}`, /Only Ed25519/],
+  ['the base64 alone', base64, /Only Ed25519/],
+  ['the type alone', 'ssh-ed25519', /not readable/],
+  ['base64 with a character that is none', `ssh-ed25519 ${base64.slice(0, 20)}!${base64.slice(21)}`, /not read/],
+  ['base64 written for addresses', `ssh-ed25519 ${base64.slice(0, 60)}-_${base64.slice(62)}`, /not readable/],
+  ['base64 that was cut off', `ssh-ed25519 ${cut}`, /not readable/],
+  ['base64 with something behind it', `ssh-ed25519 ${base64}AAAA`, /not readable/],
+  ['base64 with padding that is too much', `ssh-ed25519 ${base64}=`, /not readable/],
+  ['a type inside that is another', line('ssh-ed25519', 'ssh-ed25518', Buffer.alloc(32)), /not readable/],
+  ['a key of 31 bytes', line('ssh-ed25519', 'ssh-ed25519', Buffer.alloc(31)), /not readable/],
+  ['a key of 33 bytes', line('ssh-ed25519', 'ssh-ed25519', Buffer.alloc(33)), /not readable/],
+  ['the type in capitals', key.replace('ssh-ed25519', 'SSH-ED25519'), /Only Ed25519/],
+  ['a PuTTY file', 'PuTTY-User-Key-File-3: ssh-ed25519', /Only Ed25519/],
+  ['an RFC 4716 block', `---- BEGIN SSH2 PUBLIC KEY ----\n${base64}\n---- END SSH2 PUBLIC KEY ----`, /one line/],
+];
+
+for (const [what, text, sentence] of refused) {
+  test(`refused: ${what}`, () => {
+    assert.throws(() => parseSshPublicKey(text), { code: 'invalid_request', message: sentence });
+  });
+}
+
+test('a refusal never repeats what may be a secret', () => {
+  for (const text of [privateKey, `hunter2SECRET ${base64}`, `${'x'.repeat(500)} y`]) {
+    assert.throws(
+      () => parseSshPublicKey(text),
+      (error: Error) => !/hunter2|xxxx|b3BlbnNzaC1rZXk/.test(error.message),
+    );
+  }
+});

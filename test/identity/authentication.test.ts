@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { alpha, physics, type Reply, startTestApp } from '../support/app.ts';
+
+const base64url = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+test('authentication', async (t) => {
+  await using service = await startTestApp({
+    lab: { ...physics, clusters: [] },
+    identity: { audiences: ['andromeda', 'second'], serviceAccountClaim: { name: 'kind', value: 'machine' } },
+  });
+  const { issuer } = service;
+  const both = ['andromeda', 'second'];
+  const token = (name: string, claims: JWTPayload = {}, lifetime?: number) =>
+    issuer.token(name, { aud: both, ...claims }, lifetime);
+  const { org_id: org } = (await service.business('/me', { token: await token('ada') })).body.memberships[0];
+  const apis = {
+    Business: (options: object) => service.business('/me', options),
+    Platform: (options: object) => service.platform(`/clusters?businessOrgId=${org}`, options),
+  };
+  const refused = ({ status, body, headers }: Reply) => {
+    assert.equal(status, 401);
+    assert.equal(headers.get('www-authenticate'), 'Bearer');
+    assert.deepEqual(Object.keys(body).sort(), ['code', 'message', 'retryable']);
+    assert.deepEqual([body.code, body.retryable], ['unauthorized', false]);
+  };
+
+  const stranger = await generateKeyPair('ES256');
+  const forged = await new SignJWT({ sub: 'subject-ada', aud: both, email: 'ada@physics.example', email_verified: true })
+    .setProtectedHeader({ alg: 'ES256', kid: 'key-1' })
+    .setIssuer(issuer.url)
+    .setExpirationTime('10m')
+    .sign(stranger.privateKey);
+  const good = await token('ada');
+  const [head = '', , signature = ''] = good.split('.');
+  const claims = { sub: 'subject-ada', iss: issuer.url, aud: both, exp: 9_999_999_999 };
+  const bad: [string, string][] = [
+    ['of another issuer', await token('ada', { iss: 'https://elsewhere.example' })],
+    ['that has expired', await token('ada', {}, -1)],
+    ['that is not valid yet', await token('ada', { nbf: Math.floor(Date.now() / 1000) + 600 })],
+    ['missing one of the audiences', await token('ada', { aud: ['andromeda'] })],
+    ['missing every audience', await token('ada', { aud: [] })],
+    ['signed by someone else', forged],
+    ['with its content changed', `${head}.${base64url(claims)}.${signature}`],
+    ['with alg none', `${base64url({ alg: 'none' })}.${base64url(claims)}.`],
+    ['signed with the public key as a secret', `${base64url({ alg: 'HS256', kid: 'key-1' })}.${base64url(claims)}.AAAA`],
+    ['with a key ID that does not exist', `${base64url({ alg: 'ES256', kid: 'x' })}.${base64url(claims)}.AAAA`],
+    ['that is no JWT', 'nonsense'],
+    ['that is 100 KB long', 'x'.repeat(10_000)],
+    ['of someone without an account', await token('mallory', { email: 'mallory@elsewhere.example' })],
+    ['of a person whose email is not verified', await token('bob', { email_verified: false })],
+  ];
+  issuer.userinfo = {};
+  for (const [api, call] of Object.entries(apis)) {
+    for (const [what, value] of bad) {
+      await t.test(`${api} refuses a token ${what}: 401 with WWW-Authenticate: Bearer`, async () => {
+        refused(await call({ token: value }));
+      });
+    }
+    for (const authorization of [undefined, '', 'Bearer', 'Basic YTpi', `Token ${good}`, good, `Bearer ${good} x`]) {
+      await t.test(`${api} refuses Authorization ${authorization?.slice(0, 14) ?? 'left out'}`, async () => {
+        refused(await call({ headers: authorization === undefined ? {} : { authorization } }));
+      });
+    }
+    await t.test(`${api} takes "bearer" in any case`, async () => {
+      assert.equal((await call({ headers: { authorization: `bEARER ${good}` } })).status, 200);
+    });
+  }
+
+  const machines: [string, JWTPayload][] = [
+    ['whose sub is its client_id', { sub: 'robot', client_id: 'robot' }],
+    ['whose sub is its azp', { sub: 'robot', azp: 'robot' }],
+    ['that the configured claim marks', { kind: 'machine' }],
+  ];
+  for (const [what, marks] of machines) {
+    await t.test(`a service account ${what} is 401 on Business and 403 on Platform`, async () => {
+      const value = await token('ada', marks);
+      refused(await apis.Business({ token: value }));
+      const { status, body, headers } = await apis.Platform({ token: value });
+      assert.deepEqual([status, body.code, body.retryable], [403, 'forbidden', false]);
+      assert.equal(headers.get('www-authenticate'), null);
+      refused(await apis.Business({ token: value }));
+    });
+  }
+
+  await t.test('authentication comes before the shape of a request', async () => {
+    refused(await service.business('/me/ssh-keys', { method: 'POST', body: '{"public_key":' }));
+    refused(await service.business('/me/ssh-keys', { method: 'POST' }));
+    refused(await service.business('/nothing'));
+    refused(await service.platform('/clusters?limit=999'));
+    refused(await service.platform('/clusters/nonsense'));
+    refused(await service.platform(`/clusters/${alpha}/ssh-access`));
+  });
+
+  await t.test('a token without an email is asked about at userinfo', async () => {
+    issuer.userinfo = { sub: 'subject-bob', email: 'Bob@physics.example', email_verified: true };
+    const value = await token('bob', { email: undefined, email_verified: undefined });
+    const { status, body } = await apis.Business({ token: value });
+    assert.equal(status, 200);
+    assert.equal(body.user.primary_email, 'bob@physics.example');
+  });
+
+  await t.test('whoever is bound to their subject is not asked about again, whatever the email says', async () => {
+    issuer.userinfo = undefined;
+    const value = await token('bob', { email: 'ada@physics.example' }, 500);
+    assert.equal((await apis.Business({ token: value })).body.user.primary_email, 'bob@physics.example');
+  });
+
+  await t.test('userinfo of another subject is not believed', async () => {
+    issuer.userinfo = { sub: 'subject-ada', email: 'ada@physics.example', email_verified: true };
+    refused(await apis.Business({ token: await token('mallory', { email: undefined }) }));
+  });
+
+  await t.test('while userinfo is down: 503 integration_unavailable, retryable; then it works', async () => {
+    issuer.userinfo = undefined;
+    const value = await token('eve', { email: undefined });
+    const { status, body, headers } = await apis.Business({ token: value });
+    assert.deepEqual([status, body.code, body.retryable], [503, 'integration_unavailable', true]);
+    assert.equal(headers.get('www-authenticate'), null);
+    issuer.userinfo = { sub: 'subject-eve', email: 'eve@physics.example', email_verified: true };
+    assert.equal((await apis.Business({ token: value })).status, 200);
+  });
+
+  await t.test('a token is verified once and then kept: the issuer is not asked for each request', async () => {
+    const before = new Map(issuer.requests);
+    const value = await token('ada', {}, 400);
+    for (let i = 0; i < 5; i++) assert.equal((await apis.Business({ token: value })).status, 200);
+    assert.deepEqual(issuer.requests, before);
+  });
+
+  await t.test('a token that was accepted is refused from the second at which it expires', async () => {
+    const value = await token('ada', {}, 300);
+    assert.equal((await apis.Business({ token: value })).status, 200);
+    service.advance(300_000);
+    refused(await apis.Business({ token: value }));
+    refused(await apis.Business({ token: value }));
+  });
+
+  await t.test('after a rotation the unknown key is fetched once; strange key IDs cause no storm', async (test) => {
+    const fetches = () => issuer.requests.get('/jwks') ?? 0;
+    const before = fetches();
+    await issuer.rotate();
+    const value = await token('ada');
+    // The keys are not fetched anew within half a minute of the last time.
+    test.mock.timers.enable({ apis: ['Date'], now: Date.now() + 31_000 });
+    assert.equal((await apis.Business({ token: value })).status, 200);
+    assert.equal(fetches(), before + 1);
+    for (let i = 0; i < 10; i++) {
+      refused(await apis.Business({ token: `${base64url({ alg: 'ES256', kid: `x${i}` })}.${base64url(claims)}.AAAA` }));
+    }
+    assert.ok(fetches() <= before + 1);
+  });
+});

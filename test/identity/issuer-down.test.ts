@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { createRemoteIssuer } from '../../src/identity/remote-issuer.ts';
+import { verifyToken } from '../../src/identity/token.ts';
+import { startTestIssuer } from '../support/issuer.ts';
+
+const now = () => Date.now();
+
+/** An issuer that answers some of its addresses wrongly. */
+async function startBroken(answers: (url: string) => Record<string, [number, string]>) {
+  const server = createServer((request, response) => {
+    const [status, body] = answers(url)[request.url ?? ''] ?? [404, '{}'];
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
+}
+
+const metadata = (url: string) => JSON.stringify({ issuer: url, jwks_uri: `${url}/jwks` });
+const discovery = '/.well-known/openid-configuration';
+const broken: [string, (url: string) => Record<string, [number, string]>][] = [
+  ['has no discovery document', () => ({})],
+  ['answers discovery with 500', () => ({ [discovery]: [500, '{}'] })],
+  ['answers discovery with HTML', () => ({ [discovery]: [200, '<html>'] })],
+  ['says it is another issuer', () => ({ [discovery]: [200, metadata('https://elsewhere.example')] })],
+  ['names no keys', (url) => ({ [discovery]: [200, JSON.stringify({ issuer: url })] })],
+  ['has no keys', (url) => ({ [discovery]: [200, metadata(url)] })],
+  ['answers its keys with 503', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [503, '{}'] })],
+  ['answers its keys with HTML', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [200, '<html>'] })],
+  ['answers its keys with no key set', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [200, '{"a":1}'] })],
+];
+
+for (const [what, answers] of broken) {
+  test(`an issuer that ${what} is 503 integration_unavailable, not the caller's fault`, async () => {
+    await using issuer = await startTestIssuer(now);
+    await using other = await startBroken(answers);
+    const token = await issuer.token('ada', { iss: other.url });
+    const { keys } = createRemoteIssuer(other.url);
+    await assert.rejects(verifyToken(token, { issuer: other.url, audiences: ['andromeda'] }, keys, now()), {
+      code: 'integration_unavailable',
+    });
+  });
+}
+
+test('an issuer that cannot be reached is 503 integration_unavailable, and is asked again the next time', async () => {
+  const issuer = await startTestIssuer(now);
+  const token = await issuer.token('ada');
+  await issuer[Symbol.asyncDispose]();
+  const remote = createRemoteIssuer(issuer.url);
+  for (let i = 0; i < 2; i++) {
+    await assert.rejects(
+      verifyToken(token, { issuer: issuer.url, audiences: ['andromeda'] }, remote.keys, now()),
+      { code: 'integration_unavailable' },
+    );
+  }
+  await assert.rejects(remote.userinfo(token), { code: 'integration_unavailable' });
+});
