@@ -4,13 +4,13 @@
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { createLocalJWKSet } from 'jose';
+import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
 import { decideLogin, parseLoginName } from './domain/login.ts';
 import { type Gateway, startGateway } from './gateway/index.ts';
-import { loadGatewayKey } from './gateway/keys.ts';
+import { type GatewayKey, loadGatewayKey } from './gateway/keys.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
 import { createApi } from './http/api.ts';
 import { loadDocument } from './http/document.ts';
@@ -65,69 +65,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     const clientKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
     const issuer = await startIssuer(config, store, log, now, parts, fronts);
 
-    const gateway = await startGateway({
-      listen: config.gateway.listen,
-      hostKey: hostKey.privateKey,
-      clientKey: clientKey.privateKey,
-      authorize: async ({ loginName, fingerprint }) => {
-        const login = parseLoginName(loginName);
-        const facts = login && (await findLoginFacts(store.read, { ...login, fingerprint }));
-        return decideLogin(facts, now());
-      },
-      log,
-    });
+    const gateway = await openGateway(config, { store, hostKey, clientKey, log, now });
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const authenticate = createAuthenticator({
-      store,
-      rules: {
-        issuer: issuer.url,
-        audiences: config.identity.audiences,
-        serviceAccountClaim: config.identity.serviceAccountClaim,
-      },
-      keys: issuer.keys,
-      userinfo: issuer.userinfo,
-      now,
-    });
-    const common = {
-      checkReady: async () => void (await store.read.selectFrom('counters').select('value').execute()),
-      checkReplies: options.checkReplies ?? false,
-      log,
-      now,
-    };
-    const business = createApi({
-      ...common,
-      document: loadDocument('business'),
-      sibling: { title: 'Platform API', url: config.platform.url },
-      operations: businessOperations,
-      deps: { store },
-      authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
-    });
-    const platform = createApi({
-      ...common,
-      document: loadDocument('platform'),
-      sibling: { title: 'Business API', url: config.business.url },
-      operations: platformOperations,
-      deps: {
-        store,
-        gateway: {
-          hostname: config.gateway.hostname,
-          port: config.gateway.port,
-          hostKey: hostKey.publicKey,
-          fingerprint: hostKey.fingerprint,
-        },
-        signIn: {
-          platformUrl: config.platform.url,
-          businessUrl: config.business.url,
-          issuer: issuer.url,
-          audiences: config.identity.audiences,
-          cliClientId: config.identity.cliClientId,
-          scopes: issuer.scopes,
-        },
-      },
-      authenticate: (authorization) => authenticate(authorization, 'forbidden'),
-    });
+    const { business, platform } = createApis(options, { store, issuer, hostKey, now });
     fronts.push(await serveHttp('Business API', config.business, business));
     fronts.push(await serveHttp('Platform API', config.platform, platform));
 
@@ -167,6 +109,82 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
+/** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
+function openGateway(
+  config: Config,
+  deps: { store: Store; hostKey: GatewayKey; clientKey: GatewayKey; log: Logger; now(): number },
+): Promise<Gateway> {
+  const { store, hostKey, clientKey, log, now } = deps;
+  return startGateway({
+    listen: config.gateway.listen,
+    hostKey: hostKey.privateKey,
+    clientKey: clientKey.privateKey,
+    authorize: async ({ loginName, fingerprint }) => {
+      const login = parseLoginName(loginName);
+      const facts = login && (await findLoginFacts(store.read, { ...login, fingerprint }));
+      return decideLogin(facts, now());
+    },
+    log,
+  });
+}
+
+/** Both APIs as Express applications, each with exactly what its operations need. */
+function createApis(
+  { config, log, checkReplies = false }: AppOptions,
+  { store, issuer, hostKey, now }: { store: Store; issuer: TokenIssuer; hostKey: GatewayKey; now(): number },
+) {
+  const authenticate = createAuthenticator({
+    store,
+    rules: {
+      issuer: issuer.url,
+      audiences: config.identity.audiences,
+      serviceAccountClaim: config.identity.serviceAccountClaim,
+    },
+    keys: issuer.keys,
+    userinfo: issuer.userinfo,
+    now,
+  });
+  const common = {
+    checkReady: async () => void (await store.read.selectFrom('counters').select('value').execute()),
+    checkReplies,
+    log,
+    now,
+  };
+  const business = createApi({
+    ...common,
+    document: loadDocument('business'),
+    sibling: { title: 'Platform API', url: config.platform.url },
+    operations: businessOperations,
+    deps: { store },
+    authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
+  });
+  const platform = createApi({
+    ...common,
+    document: loadDocument('platform'),
+    sibling: { title: 'Business API', url: config.business.url },
+    operations: platformOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        fingerprint: hostKey.fingerprint,
+      },
+      signIn: {
+        platformUrl: config.platform.url,
+        businessUrl: config.business.url,
+        issuer: issuer.url,
+        audiences: config.identity.audiences,
+        cliClientId: config.identity.cliClientId,
+        scopes: issuer.scopes,
+      },
+    },
+    authenticate: (authorization) => authenticate(authorization, 'forbidden'),
+  });
+  return { business, platform };
+}
+
 async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(fronts.splice(0).map((front) => front.stop()));
 }
@@ -185,6 +203,14 @@ async function install(
   }
 }
 
+/** What the rest needs to know of whoever makes the tokens. */
+interface TokenIssuer {
+  url: string;
+  keys: JWTVerifyGetKey;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  scopes: readonly string[] | undefined;
+}
+
 /** Where tokens come from: the issuer elsewhere, or the embedded one, which listens then. */
 async function startIssuer(
   config: Config,
@@ -193,7 +219,7 @@ async function startIssuer(
   now: () => number,
   parts: AsyncDisposableStack,
   fronts: { stop(): Promise<void> }[],
-) {
+): Promise<TokenIssuer> {
   const { identity } = config;
   if (identity.issuer !== undefined) {
     return { url: identity.issuer, scopes: identity.scopes, ...createRemoteIssuer(identity.issuer) };

@@ -97,7 +97,11 @@ export function createLoginServer(parts: ServerParts): LoginServer {
         request: (channel, type, details) => sessions.get(channel)?.request(type, details) ?? false,
       });
     });
-    client.on('error', (error) => log.debug('login_node_connection_error', { error }));
+    client.on('error', (error) => {
+      log.debug('login_node_connection_error', { error });
+      // ssh2 only stops sending: whoever broke the protocol must not go on.
+      socket.destroy();
+    });
     socket.on('close', () => {
       clearTimeout(grace);
       open.delete(client);
