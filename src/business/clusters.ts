@@ -4,6 +4,7 @@ import { DomainError } from '../domain/error.ts';
 import { homeOf } from '../domain/username.ts';
 import { type AccessList, findAccessList, listAccessListUsers } from '../store/access-lists.ts';
 import { type Cluster, findCluster, listOrganizationClusters } from '../store/clusters.ts';
+import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import { findObservation, type Observation } from '../store/observations.ts';
 import { fromTime } from '../store/time.ts';
@@ -21,20 +22,21 @@ export async function listClusters(
   return { clusters: (await listOrganizationClusters(store.read, path.orgID)).map(clusterBody) };
 }
 
+/** One cluster. */
+export async function getCluster(
+  { store }: BusinessDeps,
+  { caller, path }: BusinessRequest<'getCluster'>,
+): Promise<BusinessReply<'getCluster'>> {
+  return clusterBody(await readableCluster(store.read, caller.userId, path));
+}
+
 /** Who a Slurm cluster must know, and how far the list has got. */
 export async function getClusterAccess(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'getClusterAccess'>,
 ): Promise<BusinessReply<'getClusterAccess'>> {
-  const membership = await findMembership(store.read, path.orgID, caller.userId);
-  if (!membership?.permissions.has('clusters.read')) {
-    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
-  }
-  const clusterId = path.clusterID.toLowerCase();
-  const cluster = await findCluster(store.read, clusterId);
-  if (cluster?.organization_id !== path.orgID) {
-    throw new DomainError('not_found', 'The organization has no such cluster.');
-  }
+  const cluster = await readableCluster(store.read, caller.userId, path);
+  const clusterId = cluster.id;
   const list = await findAccessList(store.read, clusterId);
   if (!list) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
   const [observation, users] = await Promise.all([
@@ -63,6 +65,23 @@ export async function getClusterAccess(
         : { allocation: { uid: user.uid, gid: user.uid, home: homeOf(user.username), shell: user.shell } }),
     })),
   };
+}
+
+/** A cluster of an organization, for someone with `clusters.read` there. Throws `forbidden`, then `not_found`. */
+async function readableCluster(
+  db: Reader,
+  userId: string,
+  { orgID, clusterID }: { orgID: string; clusterID: string },
+): Promise<Cluster> {
+  const membership = await findMembership(db, orgID, userId);
+  if (!membership?.permissions.has('clusters.read')) {
+    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+  }
+  const cluster = await findCluster(db, clusterID.toLowerCase());
+  if (cluster?.organization_id !== orgID) {
+    throw new DomainError('not_found', 'The organization has no such cluster.');
+  }
+  return cluster;
 }
 
 function deliveryOf(list: AccessList, observation: Observation | undefined, now: number): Delivery {

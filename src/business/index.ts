@@ -6,16 +6,28 @@
  */
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
 import type { Store } from '../store/index.ts';
-import { getClusterAccess, listClusters } from './clusters.ts';
+import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
+import { setLoginPreferences } from './login-preferences.ts';
 import { getMe } from './me.ts';
+import { getMemberPermissions, listMembers, setMemberPermissions } from './members.ts';
 import type { operations } from './openapi.ts';
 import { getOrganization } from './organizations.ts';
+import { listPermissionProfiles } from './permission-profiles.ts';
+import { getResourceAccess, listResourceGrants } from './resource-grants.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 
 export const businessOperations = {
   getMe,
+  setLoginPreferences,
+  listResourceGrants,
+  getResourceAccess,
+  listPermissionProfiles,
   getOrganization,
+  listMembers,
+  getMemberPermissions,
+  setMemberPermissions,
   listClusters,
+  getCluster,
   getClusterAccess,
   listSshKeys,
   registerSshKey,

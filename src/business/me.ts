@@ -33,7 +33,8 @@ export async function getMe(
   };
 }
 
-function membershipBody({ username, ...membership }: Membership) {
+/** A membership as the API shows it. */
+export function membershipBody({ username, ...membership }: Membership) {
   const { frozen_at, ...name } = username;
   return {
     ...membership,

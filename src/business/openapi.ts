@@ -85,6 +85,145 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/login-preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set your login shell
+         * @description It applies on every cluster of every organization. Nothing restarts and open sessions stay.
+         */
+        put: operations["setLoginPreferences"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/resource-grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Your live Kubernetes grants
+         * @description On clusters of any organization. What organization permissions give is not among them.
+         */
+        get: operations["listResourceGrants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resource-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether you pass a gate of a cluster, and by which way
+         * @description Without `scope`, 200 means that some part of the cluster is reachable. 403 means that none is.
+         */
+        get: operations["getResourceAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/permission-profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every permission, and the named presets */
+        get: operations["listPermissionProfiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The members of an organization you belong to */
+        get: operations["listMembers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/members/{userID}/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a member was granted
+         * @description Your own without more; another member's with `members.manage`.
+         */
+        get: operations["getMemberPermissions"];
+        /**
+         * Set what a member is granted
+         * @description The complete set: what is left out is lost. Needs `members.manage`, and every key that is added. An owner or
+         *     an admin holds everything already and cannot be granted keys.
+         */
+        put: operations["setMemberPermissions"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/clusters/{clusterID}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One cluster
+         * @description Needs `clusters.read`.
+         */
+        get: operations["getCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}": {
         parameters: {
             query?: never;
@@ -210,6 +349,26 @@ export interface components {
             created_at: components["schemas"]["Time"];
             updated_at: components["schemas"]["Time"];
         };
+        ResourceGrant: {
+            id: string;
+            /** @enum {string} */
+            resource_kind: "kubernetes_cluster";
+            /** @description The cluster ID */
+            resource_id: string;
+            user_id: string;
+            /** @description The holder's primary email address */
+            username: string;
+            /** @enum {string} */
+            relation: "kubernetes.viewer" | "kubernetes.developer" | "kubernetes.admin";
+            /** @description A namespace; absent for the whole cluster */
+            scope?: string;
+            /** @description A role that narrows the relation */
+            role_id?: string;
+            expires_at?: components["schemas"]["Time"];
+            /** @description The user ID of who granted it */
+            granted_by: string;
+            granted_at: components["schemas"]["Time"];
+        };
         SshKey: {
             id: string;
             user_id: string;
@@ -301,6 +460,21 @@ export interface components {
                 };
             };
         };
+        /** @description The keys granted directly, or the one that stands for the role of an owner or admin */
+        MemberPermissions: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    organization_id: string;
+                    user_id: string;
+                    /** @enum {string} */
+                    role: "owner" | "admin" | "member";
+                    permissions: string[];
+                };
+            };
+        };
         /** @description The request was refused; `code` says why */
         Error: {
             headers: {
@@ -322,6 +496,7 @@ export interface components {
     };
     parameters: {
         OrgID: string;
+        UserID: string;
         ClusterID: string;
         /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
         IdempotencyKey: string;
@@ -458,6 +633,231 @@ export interface operations {
                         ssh_key_set: components["schemas"]["SshKeySet"];
                         command_id: string;
                     };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setLoginPreferences: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description An absolute path, such as /bin/bash */
+                    shell: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The shell as it is set now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        shell: string;
+                        command_id: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listResourceGrants: {
+        parameters: {
+            query?: {
+                /** @description `kubernetes_cluster` for cluster grants only */
+                kind?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The grants, oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        grants: components["schemas"]["ResourceGrant"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getResourceAccess: {
+        parameters: {
+            query: {
+                kind: "kubernetes_cluster";
+                /** @description The cluster ID */
+                id: string;
+                gate: "read" | "kubernetes";
+                /** @description A namespace */
+                scope?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description You pass */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        user_id: string;
+                        /** @enum {string} */
+                        kind: "kubernetes_cluster";
+                        id: string;
+                        /** @enum {string} */
+                        gate: "read" | "kubernetes";
+                        /** @enum {string} */
+                        via: "organization" | "grant" | "staff";
+                        grant_id?: string;
+                        expires_at?: components["schemas"]["Time"];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listPermissionProfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same for every organization */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        permissions: {
+                            key: string;
+                            description: string;
+                            implies: string[];
+                        }[];
+                        profiles: {
+                            name: string;
+                            description: string;
+                            permissions: string[];
+                        }[];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMembers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest membership first, all in one response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        members: components["schemas"]["Membership"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getMemberPermissions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["MemberPermissions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    setMemberPermissions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    permissions: string[];
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["MemberPermissions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    getCluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                clusterID: components["parameters"]["ClusterID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cluster */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
                 };
             };
             default: components["responses"]["Error"];

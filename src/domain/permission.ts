@@ -64,3 +64,33 @@ function closure(keys: readonly string[]): Set<string> {
   }
   return held;
 }
+
+/** The keys that stand for a role: reported for an owner or an admin, and never granted. */
+export const roleKeys = { owner: 'organization.owner', admin: 'organization.admin' } as const;
+
+/** Every key there is, as the API tells: `implies` with inclusions followed. */
+export const fullCatalog: readonly Permission[] = [
+  ...permissionCatalog.map((permission) => ({
+    ...permission,
+    implies: [...closure(permission.implies)].sort(),
+  })),
+  {
+    key: roleKeys.admin,
+    description: 'Every permission in the organization except ownership',
+    implies: [...everyKey].sort(),
+  },
+  {
+    key: roleKeys.owner,
+    description: 'Every permission in the organization, and its owners',
+    implies: [...everyKey, roleKeys.admin].sort(),
+  },
+];
+
+/** Presets of keys with a name. Granting one grants its keys; the name is not kept. */
+export const permissionProfiles = [
+  {
+    name: 'Engineer',
+    description: 'Works on the clusters: sees them, logs in over SSH, uses Kubernetes',
+    permissions: ['clusters.kubernetes', 'clusters.read', 'clusters.ssh', 'reservations.read'],
+  },
+] as const;

@@ -63,10 +63,15 @@ export function createChecks(document: Document): (operation: Operation) => Chec
     const checkParameters = once(() => compile(parameters, parametersSchema(document, operation)));
     const checkBody = once(() => compile(bodies, bodySchema(body)));
     const checkReply = new Map<string, ValidateFunction>();
+    const mayBeEmpty = new Set(
+      parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
+    );
 
     return {
       request(inputs) {
-        const empty = Object.keys(inputs.query).filter((name) => inputs.query[name] === '');
+        const empty = Object.keys(inputs.query).filter(
+          (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
+        );
         if (empty.length > 0) {
           throw new RequestFault(
             400,
@@ -94,7 +99,7 @@ export function createChecks(document: Document): (operation: Operation) => Chec
 }
 
 function parametersSchema(document: Document, operation: Operation): Schema {
-  const all = (operation.parameters ?? []).map((one) => resolve<OpenAPIV3_1.ParameterObject>(document, one));
+  const all = parametersOf(document, operation);
   const section = (place: string, nameOf = (name: string) => name) => {
     const chosen = all.filter((one) => one.in === place);
     return {
@@ -112,6 +117,10 @@ function parametersSchema(document: Document, operation: Operation): Schema {
       headers: section('header', (name) => name.toLowerCase()),
     },
   };
+}
+
+function parametersOf(document: Document, operation: Operation): OpenAPIV3_1.ParameterObject[] {
+  return (operation.parameters ?? []).map((one) => resolve<OpenAPIV3_1.ParameterObject>(document, one));
 }
 
 function bodySchema(body: OpenAPIV3_1.RequestBodyObject | undefined): Schema {

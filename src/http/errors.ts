@@ -56,17 +56,11 @@ function domainReply(error: DomainError): ErrorReply {
   return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };
 }
 
-/** What body-parser and the validator throw: a status, and for the latter where the fault lies. */
+/** What Express, body-parser and our checks throw: a status, and for the latter where the faults lie. */
 interface HttpError extends Error {
   status: number;
   type?: string;
-  errors?: Fault[];
-}
-
-interface Fault {
-  path: string;
-  message: string;
-  errorCode?: string;
+  errors?: { path: string; message: string }[];
 }
 
 function isHttpError(error: unknown): error is HttpError {
@@ -82,19 +76,11 @@ function requestReply(error: HttpError): ErrorReply {
   if (error.type === 'entity.too.large') return invalid(413, 'The request body is larger than 1 MiB.');
   if (error.status === 404) return domainReply(addressNotFound());
   if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
-  const faults = (error.errors ?? []).filter((fault) => /^\/(query|params|headers|body)/.test(fault.path));
+  const faults = error.errors ?? [];
   if (faults.length === 0) return invalid(400, 'The request is malformed.');
-  const isHeader = faults.some((fault) => fault.path.startsWith('/headers'));
-  return invalid(isHeader ? 400 : 422, `${[...new Set(faults.map(sentence))].join('; ')}.`);
-}
-
-function sentence({ path, message, errorCode = '' }: Fault): string {
-  const place = location(path);
-  if (errorCode.startsWith('required')) return `${place} is missing`;
-  if (errorCode.startsWith('additionalProperties') || /^Unknown query/.test(message)) {
-    return `${place} is not known here`;
-  }
-  return /^Empty value/.test(message) ? `${place} is empty` : `${place} ${message}`;
+  const isHeader = faults.some(({ path }) => path.startsWith('/headers'));
+  const sentences = new Set(faults.map(({ path, message }) => `${location(path)} ${message}`));
+  return invalid(isHeader ? 400 : 422, `${[...sentences].join('; ')}.`);
 }
 
 function location(path: string): string {

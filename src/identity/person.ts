@@ -23,7 +23,7 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
   if (bound !== undefined) return bound;
-  const claims = hasVerifiedEmail(token.claims) ? token.claims : await deps.userinfo(raw);
+  const claims = hasVerifiedEmail(token.claims) ? token.claims : await userinfoOf(deps, token, raw);
   if (!hasVerifiedEmail(claims)) {
     throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
   }
@@ -35,6 +35,16 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
     await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
     return userId;
   });
+}
+
+/** What the issuer says of a token's person; nothing when it speaks of another one (OpenID Connect Core 1.0, 5.3.2). */
+async function userinfoOf(
+  deps: PersonDeps,
+  token: VerifiedToken,
+  raw: string,
+): Promise<Record<string, unknown>> {
+  const claims = await deps.userinfo(raw);
+  return claims['sub'] === token.subject ? claims : {};
 }
 
 interface Profile extends Record<string, unknown> {

@@ -19,6 +19,30 @@ export async function listGrantedClusters(
   return rows.map((row) => row.resource_id);
 }
 
+/** A live grant with its holder's email, as the API shows it. */
+export type LiveGrant = Awaited<ReturnType<typeof listLiveGrants>>[number];
+
+/** A person's live grants, oldest first. */
+export async function listLiveGrants(db: Reader, userId: string, now: number) {
+  return liveGrants(db, userId, now)
+    .innerJoin('users', 'users.id', 'resource_grants.user_id')
+    .select([
+      'resource_grants.id',
+      'resource_grants.resource_kind',
+      'resource_grants.resource_id',
+      'resource_grants.user_id',
+      'users.primary_email as username',
+      'resource_grants.relation',
+      'resource_grants.scope',
+      'resource_grants.role_id',
+      'resource_grants.expires_at',
+      'resource_grants.granted_by',
+      'resource_grants.granted_at',
+    ])
+    .orderBy('resource_grants.id')
+    .execute();
+}
+
 /** Whether a person holds a live grant on a cluster or a part of it. */
 export async function hasLiveGrant(
   db: Reader,

@@ -99,7 +99,9 @@ function openWriter(dataDir: string, file: string): Kysely<Schema> {
     return openSqliteWriter(file);
   } catch (error) {
     const { message } = error as Error;
-    throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${message}.`, { cause: error });
+    throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${message}.`, {
+      cause: error,
+    });
   }
 }
 

@@ -3,6 +3,7 @@ import { newId } from '../domain/id.ts';
 import { effectivePermissions, type PermissionKey, type Role } from '../domain/permission.ts';
 import { usernameFromEmail } from '../domain/username.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
 /** An active membership with the person's email and login name. */
@@ -26,8 +27,56 @@ export interface Membership {
 
 /** The active memberships of a person, oldest first. */
 export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
-  const rows = await memberships(db).where('m.user_id', '=', userId).execute();
+  return (await membershipsOf(db, userId)).map(membershipOf);
+}
+
+const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.user_id', '=', userId));
+
+/** An organization's active members, oldest membership first. */
+export async function listMembers(db: Reader, orgId: string): Promise<Membership[]> {
+  const rows = await memberships(db).where('m.org_id', '=', orgId).execute();
   return rows.map(membershipOf);
+}
+
+/** The keys granted to a member directly, in order. */
+export async function listGrantedPermissions(db: Reader, orgId: string, userId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('member_permissions')
+    .select('permission')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .orderBy('permission')
+    .execute();
+  return rows.map((row) => row.permission);
+}
+
+/** Makes the keys granted to a member exactly these. */
+export async function updateMemberPermissions(
+  tx: Tx,
+  member: { orgId: string; userId: string; permissions: readonly PermissionKey[] },
+  now: number,
+): Promise<void> {
+  const { orgId, userId, permissions } = member;
+  const granted = await listGrantedPermissions(tx.db, orgId, userId);
+  if (JSON.stringify(granted) === JSON.stringify([...permissions].sort())) return;
+  await tx.db
+    .deleteFrom('member_permissions')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .execute();
+  for (const permission of permissions) {
+    await tx.db
+      .insertInto('member_permissions')
+      .values({ org_id: orgId, user_id: userId, permission })
+      .execute();
+  }
+  await tx.db
+    .updateTable('memberships')
+    .set({ updated_at: toTime(now) })
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .execute();
+  tx.changed({ organizationId: orgId });
 }
 
 /** What a person holds in an organization; undefined when they are not an active member. */

@@ -3,6 +3,7 @@
 import type { Selectable } from 'kysely';
 import { newId } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { UserTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -12,8 +13,13 @@ export const systemUserId = 'user_00000000000000000000000000';
 export type User = Selectable<UserTable>;
 
 export async function findUser(db: Reader, userId: string): Promise<User | undefined> {
-  return db.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirst();
+  const [user] = await usersById(db, userId);
+  return user;
 }
+
+const usersById = prepared((db, userId: string) =>
+  db.selectFrom('users').selectAll().where('id', '=', userId),
+);
 
 /** The person whose primary email (any case) it is. */
 export async function findUserByEmail(db: Reader, email: string): Promise<User | undefined> {
@@ -75,14 +81,12 @@ export async function createUser(
 
 /** The operator permissions a person holds, in order. */
 export async function listStaffKeys(db: Reader, userId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('staff_permissions')
-    .select('permission')
-    .where('user_id', '=', userId)
-    .orderBy('permission')
-    .execute();
-  return rows.map((row) => row.permission);
+  return (await staffKeysOf(db, userId)).map((row) => row.permission);
 }
+
+const staffKeysOf = prepared((db, userId: string) =>
+  db.selectFrom('staff_permissions').select('permission').where('user_id', '=', userId).orderBy('permission'),
+);
 
 export async function createStaffKey(tx: Tx, userId: string, permission: string): Promise<void> {
   await tx.db
@@ -90,4 +94,15 @@ export async function createStaffKey(tx: Tx, userId: string, permission: string)
     .values({ user_id: userId, permission })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
+}
+
+/** Sets a person's login shell; changes nothing, and announces nothing, when it is that already. */
+export async function updateLoginShell(tx: Tx, userId: string, shell: string, now: number): Promise<void> {
+  const updated = await tx.db
+    .updateTable('users')
+    .set({ login_shell: shell, updated_at: toTime(now) })
+    .where('id', '=', userId)
+    .where('login_shell', '!=', shell)
+    .executeTakeFirst();
+  if (updated.numUpdatedRows > 0n) tx.changed({ userId });
 }

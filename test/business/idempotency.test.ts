@@ -71,12 +71,15 @@ test('idempotency of Business writes', async (t) => {
     mismatch(await revoke('ada', other, 'revoke'), 'message');
   });
 
-  await t.test('a registration is replayed with its first result even after the key was revoked', async () => {
-    const replay = await register('ada', material, 'one');
-    assert.equal(replay.status, 200);
-    assert.deepEqual(replay.body, made.body);
-    assert.equal((await list('ada')).keys[0].lifecycle_state, 'revoked');
-  });
+  await t.test(
+    'a registration is replayed with its first result even after the key was revoked',
+    async () => {
+      const replay = await register('ada', material, 'one');
+      assert.equal(replay.status, 200);
+      assert.deepEqual(replay.body, made.body);
+      assert.equal((await list('ada')).keys[0].lifecycle_state, 'revoked');
+    },
+  );
 
   await t.test('identical requests at the same instant make one change and get one result', async () => {
     const { generation } = await list('ada');

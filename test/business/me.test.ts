@@ -61,30 +61,37 @@ test('GET /me', async (t) => {
     assert.equal(body.user.display_name, 'Root');
   });
 
-  await t.test('the first call joins the organization of the sign-in domain, as a member without rights', async () => {
-    const email = 'Zoe.B@Biology.Example';
-    const claims = { email, sub: 'zoe', name: 'Zoe B', preferred_username: 'zoeb' };
-    const token = await service.issuer.token('zoe', claims);
-    const { body } = await service.business('/me', { token });
-    assert.equal(body.user.primary_email, 'zoe.b@biology.example');
-    assert.equal(body.user.display_name, 'Zoe B');
-    assert.equal(body.user.preferred_username, 'zoeb');
-    assert.equal(body.memberships.length, 1);
-    assert.equal(body.memberships[0].role, 'member');
-    assert.equal(body.memberships[0].organization_username.username, 'zoeb');
-    assert.equal(body.default_org_id, body.memberships[0].org_id);
-    const clusters = await service.business(`/organizations/${body.default_org_id}/clusters`, { token });
-    assert.deepEqual(clusters.body, { clusters: [] });
-    const again = await service.business('/me', { token: await service.issuer.token('zoe', claims) });
-    assert.deepEqual(again.body, body);
-  });
+  await t.test(
+    'the first call joins the organization of the sign-in domain, as a member without rights',
+    async () => {
+      const email = 'Zoe.B@Biology.Example';
+      const claims = { email, sub: 'zoe', name: 'Zoe B', preferred_username: 'zoeb' };
+      const token = await service.issuer.token('zoe', claims);
+      const { body } = await service.business('/me', { token });
+      assert.equal(body.user.primary_email, 'zoe.b@biology.example');
+      assert.equal(body.user.display_name, 'Zoe B');
+      assert.equal(body.user.preferred_username, 'zoeb');
+      assert.equal(body.memberships.length, 1);
+      assert.equal(body.memberships[0].role, 'member');
+      assert.equal(body.memberships[0].organization_username.username, 'zoeb');
+      assert.equal(body.default_org_id, body.memberships[0].org_id);
+      const clusters = await service.business(`/organizations/${body.default_org_id}/clusters`, { token });
+      assert.deepEqual(clusters.body, { clusters: [] });
+      const again = await service.business('/me', { token: await service.issuer.token('zoe', claims) });
+      assert.deepEqual(again.body, body);
+    },
+  );
 
   await t.test('someone who was removed does not join again by signing in', async () => {
     const claims = { email: 'yan@biology.example', sub: 'yan' };
     const first = await service.business('/me', { token: await service.issuer.token('yan', claims) });
     const { id } = first.body.user;
     await service.app.store.write(async ({ db }) => {
-      await db.updateTable('memberships').set('lifecycle_state', 'removed').where('user_id', '=', id).execute();
+      await db
+        .updateTable('memberships')
+        .set('lifecycle_state', 'removed')
+        .where('user_id', '=', id)
+        .execute();
       await db.deleteFrom('identities').where('user_id', '=', id).execute();
     });
     // A new subject, so that the account is looked for anew.

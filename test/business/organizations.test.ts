@@ -8,14 +8,24 @@ const missing = 'org_01JD0000000000000000000000';
 test('organizations and their clusters on Business', async (t) => {
   const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
   const simulated = { computeNodes: 1, gpusPerNode: 1 };
-  const other = { name: 'gamma', id: gamma, organization: 'chemistry', scheduler: 'kubernetes', simulated } as const;
+  const other = {
+    name: 'gamma',
+    id: gamma,
+    organization: 'chemistry',
+    scheduler: 'kubernetes',
+    simulated,
+  } as const;
   await using service = await startTestApp({
     lab: { ...physics, clusters: [...(physics.clusters ?? []), other] },
   });
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const access = (clusterId: string, as: string, of = org) =>
     service.business(`/organizations/${of}/clusters/${clusterId}/access`, { as });
-  const converged = () => eventually(() => access(alpha, 'bob'), ({ body }) => body.state === 'converged');
+  const converged = () =>
+    eventually(
+      () => access(alpha, 'bob'),
+      ({ body }) => body.state === 'converged',
+    );
 
   await t.test('GET /organizations/{orgID} shows a member the organization', async () => {
     const { status, body } = await service.business(`/organizations/${org}`, { as: 'eve' });
@@ -35,20 +45,27 @@ test('organizations and their clusters on Business', async (t) => {
   });
 
   for (const path of ['', '/clusters']) {
-    await t.test(`GET /organizations/{orgID}${path} is 404 not_found where it is not yours or not there`, async () => {
-      const carl = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
-      const replies = [
-        await service.business(`/organizations/${org}${path}`, { token: carl }),
-        await service.business(`/organizations/${org}${path}`, { as: 'root' }),
-        await service.business(`/organizations/${missing}${path}`, { as: 'ada' }),
-        await service.business(`/organizations/nonsense${path}`, { as: 'ada' }),
-      ];
-      for (const { status, body } of replies) {
-        assert.equal(status, 404);
-        assert.deepEqual([body.code, body.retryable], ['not_found', false]);
-      }
-      assert.equal(new Set(replies.map(({ body }) => body.message)).size, 1, 'one does not tell them apart');
-    });
+    await t.test(
+      `GET /organizations/{orgID}${path} is 404 not_found where it is not yours or not there`,
+      async () => {
+        const carl = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
+        const replies = [
+          await service.business(`/organizations/${org}${path}`, { token: carl }),
+          await service.business(`/organizations/${org}${path}`, { as: 'root' }),
+          await service.business(`/organizations/${missing}${path}`, { as: 'ada' }),
+          await service.business(`/organizations/nonsense${path}`, { as: 'ada' }),
+        ];
+        for (const { status, body } of replies) {
+          assert.equal(status, 404);
+          assert.deepEqual([body.code, body.retryable], ['not_found', false]);
+        }
+        assert.equal(
+          new Set(replies.map(({ body }) => body.message)).size,
+          1,
+          'one does not tell them apart',
+        );
+      },
+    );
   }
 
   await t.test('clusters are listed by created_at, then id, with every field of the contract', async () => {
@@ -85,7 +102,10 @@ test('organizations and their clusters on Business', async (t) => {
     const { body } = await converged();
     assert.equal(body.cluster_id, alpha);
     assert.equal(body.organization_id, org);
-    assert.deepEqual([body.observation_state, body.observed_generation], ['converged', body.desired_generation]);
+    assert.deepEqual(
+      [body.observation_state, body.observed_generation],
+      ['converged', body.desired_generation],
+    );
     const [ada, bob] = body.users;
     assert.equal(body.users.length, 2);
     const { user_id, ...rest } = bob;
@@ -138,22 +158,28 @@ test('organizations and their clusters on Business', async (t) => {
     assert.equal((await access(alpha.toUpperCase(), 'ada')).body.cluster_id, alpha);
   });
 
-  await t.test('the access list is 403 without clusters.read or membership, whether or not it exists', async () => {
-    for (const [clusterId, as, of] of [
-      [alpha, 'eve', org],
-      [missing, 'eve', org],
-      [alpha, 'ada', missing],
-      [alpha, 'root', org],
-    ] as const) {
-      const { status, body } = await access(clusterId, as, of);
-      assert.deepEqual([status, body.code, body.retryable], [403, 'forbidden', false]);
-    }
-  });
+  await t.test(
+    'the access list is 403 without clusters.read or membership, whether or not it exists',
+    async () => {
+      for (const [clusterId, as, of] of [
+        [alpha, 'eve', org],
+        [missing, 'eve', org],
+        [alpha, 'ada', missing],
+        [alpha, 'root', org],
+      ] as const) {
+        const { status, body } = await access(clusterId, as, of);
+        assert.deepEqual([status, body.code, body.retryable], [403, 'forbidden', false]);
+      }
+    },
+  );
 
-  await t.test('it is 404 for a cluster of another organization, one that is not there, one without a list', async () => {
-    for (const clusterId of [gamma, '00000000-0000-4000-8000-000000000000', 'nonsense', beta]) {
-      const { status, body } = await access(clusterId, 'ada');
-      assert.deepEqual([status, body.code], [404, 'not_found'], clusterId);
-    }
-  });
+  await t.test(
+    'it is 404 for a cluster of another organization, one that is not there, one without a list',
+    async () => {
+      for (const clusterId of [gamma, '00000000-0000-4000-8000-000000000000', 'nonsense', beta]) {
+        const { status, body } = await access(clusterId, 'ada');
+        assert.deepEqual([status, body.code], [404, 'not_found'], clusterId);
+      }
+    },
+  );
 });

@@ -20,50 +20,59 @@ test('SSH keys', async (t) => {
 
   const material = newPublicKey();
   let first = '';
-  await t.test('POST /me/ssh-keys registers a key: 201 with ssh_key, ssh_key_set and command_id', async () => {
-    const me = (await service.business('/me', { as: 'ada' })).body.user.id;
-    const { status, body } = await register('ada', `${material} ada@laptop`);
-    assert.equal(status, 201);
-    const { ssh_key: key, ssh_key_set: set, command_id, ...rest } = body;
-    assert.deepEqual(rest, {});
-    const { id, created_at, ...fields } = key;
-    first = id;
-    assert.match(id, idOf);
-    assert.deepEqual(fields, {
-      user_id: me,
-      key_type: 'ssh-ed25519',
-      public_material: material,
-      fingerprint: keygenFingerprint(material),
-      lifecycle_state: 'active',
-      created_by_user_id: me,
-      created_command_id: command_id,
-      source_revision: 1,
-    });
-    assert.equal(typeof command_id, 'string');
-    assert.equal(Number.isNaN(Date.parse(created_at)), false);
-    assert.deepEqual([set.user_id, set.generation], [me, 1]);
-    assert.deepEqual(await list('ada'), { keys: [key], generation: 1 });
-  });
+  await t.test(
+    'POST /me/ssh-keys registers a key: 201 with ssh_key, ssh_key_set and command_id',
+    async () => {
+      const me = (await service.business('/me', { as: 'ada' })).body.user.id;
+      const { status, body } = await register('ada', `${material} ada@laptop`);
+      assert.equal(status, 201);
+      const { ssh_key: key, ssh_key_set: set, command_id, ...rest } = body;
+      assert.deepEqual(rest, {});
+      const { id, created_at, ...fields } = key;
+      first = id;
+      assert.match(id, idOf);
+      assert.deepEqual(fields, {
+        user_id: me,
+        key_type: 'ssh-ed25519',
+        public_material: material,
+        fingerprint: keygenFingerprint(material),
+        lifecycle_state: 'active',
+        created_by_user_id: me,
+        created_command_id: command_id,
+        source_revision: 1,
+      });
+      assert.equal(typeof command_id, 'string');
+      assert.equal(Number.isNaN(Date.parse(created_at)), false);
+      assert.deepEqual([set.user_id, set.generation], [me, 1]);
+      assert.deepEqual(await list('ada'), { keys: [key], generation: 1 });
+    },
+  );
 
-  await t.test('the generation increases with each new key and with each revocation of an active one', async () => {
-    const second = await register('ada', newPublicKey());
-    assert.equal(second.body.ssh_key_set.generation, 2);
-    const { status, body } = await revoke('ada', first);
-    assert.equal(status, 200);
-    assert.equal(body.ssh_key.lifecycle_state, 'revoked');
-    assert.equal(Number.isNaN(Date.parse(body.ssh_key.revoked_at)), false);
-    assert.equal(body.ssh_key_set.generation, 3);
-    assert.notEqual(body.ssh_key_set.source_hash, second.body.ssh_key_set.source_hash);
-    const { keys, generation } = await list('ada');
-    assert.equal(generation, 3);
-    assert.deepEqual(
-      keys.map((key: { lifecycle_state: string; revoked_at?: string }) => [key.lifecycle_state, 'revoked_at' in key]),
-      [
-        ['revoked', true],
-        ['active', false],
-      ],
-    );
-  });
+  await t.test(
+    'the generation increases with each new key and with each revocation of an active one',
+    async () => {
+      const second = await register('ada', newPublicKey());
+      assert.equal(second.body.ssh_key_set.generation, 2);
+      const { status, body } = await revoke('ada', first);
+      assert.equal(status, 200);
+      assert.equal(body.ssh_key.lifecycle_state, 'revoked');
+      assert.equal(Number.isNaN(Date.parse(body.ssh_key.revoked_at)), false);
+      assert.equal(body.ssh_key_set.generation, 3);
+      assert.notEqual(body.ssh_key_set.source_hash, second.body.ssh_key_set.source_hash);
+      const { keys, generation } = await list('ada');
+      assert.equal(generation, 3);
+      assert.deepEqual(
+        keys.map((key: { lifecycle_state: string; revoked_at?: string }) => [
+          key.lifecycle_state,
+          'revoked_at' in key,
+        ]),
+        [
+          ['revoked', true],
+          ['active', false],
+        ],
+      );
+    },
+  );
 
   await t.test('revoking again with a new key returns the key and set as they are', async () => {
     const before = await list('ada');
@@ -100,7 +109,13 @@ test('SSH keys', async (t) => {
   });
 
   await t.test('a keyID that is not an SSH key ID is 400 invalid_request', async () => {
-    for (const id of ['nonsense', 'user_01JD0000000000000000000000', unknown.toLowerCase(), '%2F', `${unknown}0`]) {
+    for (const id of [
+      'nonsense',
+      'user_01JD0000000000000000000000',
+      unknown.toLowerCase(),
+      '%2F',
+      `${unknown}0`,
+    ]) {
       const { status, body } = await revoke('ada', id);
       assert.deepEqual([status, body.code], [400, 'invalid_request'], id);
       assert.equal(typeof body.message, 'string');

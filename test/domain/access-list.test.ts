@@ -81,14 +81,30 @@ test('the digest of a list does not change with what is not on it', () => {
 
 const now = 1_000_000_000;
 const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null };
-const delivered: Delivery = { generation: 5, acceptedGeneration: 5, rejection: null, observation: fresh, now };
+const delivered: Delivery = {
+  generation: 5,
+  acceptedGeneration: 5,
+  rejection: null,
+  observation: fresh,
+  now,
+};
 const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof observationState>][] = [
   ['computed', { acceptedGeneration: 4, observation: undefined }, 'pending', null],
-  ['computed anew', { acceptedGeneration: 4, observation: { ...fresh, manifestGeneration: 4 } }, 'pending', 'pending'],
+  [
+    'computed anew',
+    { acceptedGeneration: 4, observation: { ...fresh, manifestGeneration: 4 } },
+    'pending',
+    'pending',
+  ],
   ['accepted, never reported', { observation: undefined }, 'accepted', null],
   ['accepted, not yet applied', { observation: { ...fresh, manifestGeneration: 4 } }, 'accepted', 'pending'],
   ['applied', {}, 'converged', 'converged'],
-  ['applied, no recent report', { observation: { ...fresh, observedAt: now - 120_001 } }, 'stale', 'converged'],
+  [
+    'applied, no recent report',
+    { observation: { ...fresh, observedAt: now - 120_001 } },
+    'stale',
+    'converged',
+  ],
   ['reported as failed', { observation: { ...fresh, failure: 'no space' } }, 'failed', 'failed'],
   ['refused by Platform', { rejection: 'a name is taken' }, 'rejected', 'converged'],
 ];

@@ -53,7 +53,15 @@ test('a cluster ID is a UUID, in either case', () => {
   const uuid = newUuid();
   assert.ok(isUuid(uuid));
   assert.ok(isUuid(uuid.toUpperCase()));
-  for (const id of ['', uuid.slice(1), `${uuid}0`, `{${uuid}}`, uuid.replaceAll('-', ''), `${uuid}\n`, `org_${ulid}`]) {
+  for (const id of [
+    '',
+    uuid.slice(1),
+    `${uuid}0`,
+    `{${uuid}}`,
+    uuid.replaceAll('-', ''),
+    `${uuid}\n`,
+    `org_${ulid}`,
+  ]) {
     assert.equal(isUuid(id), false, JSON.stringify(id));
   }
 });

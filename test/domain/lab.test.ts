@@ -18,7 +18,14 @@ test('an empty lab and a whole one are accepted', () => {
   checkLab(
     lab([owner], {
       clusters: [{ ...cluster, id: uuid }],
-      grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt: '2030-01-01T00:00:00Z' }],
+      grants: [
+        {
+          user: 'e@y.example',
+          cluster: 'alpha',
+          relation: 'kubernetes.viewer',
+          expiresAt: '2030-01-01T00:00:00Z',
+        },
+      ],
     }),
   );
 });
@@ -29,7 +36,11 @@ const refused: [string, Lab, string][] = [
     { users: [{ email: 'ada@x.example' }, { email: 'Ada@x.example' }] },
     'The user ada@x.example is there twice.',
   ],
-  ['an organization twice', { organizations: [physics, physics] }, 'The organization physics is there twice.'],
+  [
+    'an organization twice',
+    { organizations: [physics, physics] },
+    'The organization physics is there twice.',
+  ],
   [
     'a member twice',
     lab([owner, { email: 'ADA@x.example', role: 'member' }]),
@@ -50,7 +61,11 @@ const refused: [string, Lab, string][] = [
     },
     'The autoJoinDomains entry x.example is there twice.',
   ],
-  ['an organization without an owner', lab([{ ...owner, role: 'admin' }]), 'Organization physics needs an owner.'],
+  [
+    'an organization without an owner',
+    lab([{ ...owner, role: 'admin' }]),
+    'Organization physics needs an owner.',
+  ],
   [
     'a permission that is none',
     lab([owner, { email: 'b@x.example', role: 'member', permissions: ['clusters.sudo' as PermissionKey] }]),
@@ -58,10 +73,17 @@ const refused: [string, Lab, string][] = [
   ],
   [
     'an organization permission, which no file can give',
-    lab([owner, { email: 'b@x.example', role: 'member', permissions: ['organization.owner' as PermissionKey] }]),
+    lab([
+      owner,
+      { email: 'b@x.example', role: 'member', permissions: ['organization.owner' as PermissionKey] },
+    ]),
     'organization.owner is not a permission.',
   ],
-  ['two clusters of one name', lab([owner], { clusters: [cluster, cluster] }), 'The cluster alpha is there twice.'],
+  [
+    'two clusters of one name',
+    lab([owner], { clusters: [cluster, cluster] }),
+    'The cluster alpha is there twice.',
+  ],
   [
     'two clusters of one id',
     lab([owner], {

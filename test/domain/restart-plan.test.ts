@@ -34,8 +34,16 @@ for (const [when, before, after, added, removed] of restarting) {
 
 const quiet: [string, ManifestAccount[], ManifestAccount[]][] = [
   ['nothing changed', [ada, bob], [bob, ada]],
-  ['a key is added while another is active', [ada], [{ ...ada, keySetGeneration: 2, keyFingerprints: ['a', 'b'] }]],
-  ['a key is revoked while another is active', [{ ...ada, keyFingerprints: ['a', 'b'] }], [{ ...ada, keySetGeneration: 2 }]],
+  [
+    'a key is added while another is active',
+    [ada],
+    [{ ...ada, keySetGeneration: 2, keyFingerprints: ['a', 'b'] }],
+  ],
+  [
+    'a key is revoked while another is active',
+    [{ ...ada, keyFingerprints: ['a', 'b'] }],
+    [{ ...ada, keySetGeneration: 2 }],
+  ],
   ['a login shell changes', [ada], [{ ...ada, shell: '/bin/zsh' }]],
   ['someone without a key gains SSH access', [ada], [ada, keyless]],
   ['someone without a key loses SSH access', [ada, keyless], [ada]],

@@ -58,7 +58,11 @@ const refused: [string, string, RegExp][] = [
   ['a command before the key', `command="/bin/sh",no-pty ${key}`, /Only Ed25519/],
   ['the base64 alone', base64, /Only Ed25519/],
   ['the type alone', 'ssh-ed25519', /not readable/],
-  ['base64 with a character that is none', `ssh-ed25519 ${base64.slice(0, 20)}!${base64.slice(21)}`, /not read/],
+  [
+    'base64 with a character that is none',
+    `ssh-ed25519 ${base64.slice(0, 20)}!${base64.slice(21)}`,
+    /not read/,
+  ],
   ['base64 written for addresses', `ssh-ed25519 ${base64.slice(0, 60)}-_${base64.slice(62)}`, /not readable/],
   ['base64 that was cut off', `ssh-ed25519 ${cut}`, /not readable/],
   ['base64 with something behind it', `ssh-ed25519 ${base64}AAAA`, /not readable/],
@@ -68,7 +72,11 @@ const refused: [string, string, RegExp][] = [
   ['a key of 33 bytes', line('ssh-ed25519', 'ssh-ed25519', Buffer.alloc(33)), /not readable/],
   ['the type in capitals', key.replace('ssh-ed25519', 'SSH-ED25519'), /Only Ed25519/],
   ['a PuTTY file', 'PuTTY-User-Key-File-3: ssh-ed25519', /Only Ed25519/],
-  ['an RFC 4716 block', `---- BEGIN SSH2 PUBLIC KEY ----\n${base64}\n---- END SSH2 PUBLIC KEY ----`, /one line/],
+  [
+    'an RFC 4716 block',
+    `---- BEGIN SSH2 PUBLIC KEY ----\n${base64}\n---- END SSH2 PUBLIC KEY ----`,
+    /one line/,
+  ],
 ];
 
 for (const [what, text, sentence] of refused) {

@@ -27,7 +27,12 @@ test('authentication', async (t) => {
   };
 
   const stranger = await generateKeyPair('ES256');
-  const forged = await new SignJWT({ sub: 'subject-ada', aud: both, email: 'ada@physics.example', email_verified: true })
+  const forged = await new SignJWT({
+    sub: 'subject-ada',
+    aud: both,
+    email: 'ada@physics.example',
+    email_verified: true,
+  })
     .setProtectedHeader({ alg: 'ES256', kid: 'key-1' })
     .setIssuer(issuer.url)
     .setExpirationTime('10m')
@@ -44,8 +49,14 @@ test('authentication', async (t) => {
     ['signed by someone else', forged],
     ['with its content changed', `${head}.${base64url(claims)}.${signature}`],
     ['with alg none', `${base64url({ alg: 'none' })}.${base64url(claims)}.`],
-    ['signed with the public key as a secret', `${base64url({ alg: 'HS256', kid: 'key-1' })}.${base64url(claims)}.AAAA`],
-    ['with a key ID that does not exist', `${base64url({ alg: 'ES256', kid: 'x' })}.${base64url(claims)}.AAAA`],
+    [
+      'signed with the public key as a secret',
+      `${base64url({ alg: 'HS256', kid: 'key-1' })}.${base64url(claims)}.AAAA`,
+    ],
+    [
+      'with a key ID that does not exist',
+      `${base64url({ alg: 'ES256', kid: 'x' })}.${base64url(claims)}.AAAA`,
+    ],
     ['that is no JWT', 'nonsense'],
     ['that is 100 KB long', 'x'.repeat(10_000)],
     ['of someone without an account', await token('mallory', { email: 'mallory@elsewhere.example' })],
@@ -58,7 +69,15 @@ test('authentication', async (t) => {
         refused(await call({ token: value }));
       });
     }
-    for (const authorization of [undefined, '', 'Bearer', 'Basic YTpi', `Token ${good}`, good, `Bearer ${good} x`]) {
+    for (const authorization of [
+      undefined,
+      '',
+      'Bearer',
+      'Basic YTpi',
+      `Token ${good}`,
+      good,
+      `Bearer ${good} x`,
+    ]) {
       await t.test(`${api} refuses Authorization ${authorization?.slice(0, 14) ?? 'left out'}`, async () => {
         refused(await call({ headers: authorization === undefined ? {} : { authorization } }));
       });
@@ -101,11 +120,14 @@ test('authentication', async (t) => {
     assert.equal(body.user.primary_email, 'bob@physics.example');
   });
 
-  await t.test('whoever is bound to their subject is not asked about again, whatever the email says', async () => {
-    issuer.userinfo = undefined;
-    const value = await token('bob', { email: 'ada@physics.example' }, 500);
-    assert.equal((await apis.Business({ token: value })).body.user.primary_email, 'bob@physics.example');
-  });
+  await t.test(
+    'whoever is bound to their subject is not asked about again, whatever the email says',
+    async () => {
+      issuer.userinfo = undefined;
+      const value = await token('bob', { email: 'ada@physics.example' }, 500);
+      assert.equal((await apis.Business({ token: value })).body.user.primary_email, 'bob@physics.example');
+    },
+  );
 
   await t.test('userinfo of another subject is not believed', async () => {
     issuer.userinfo = { sub: 'subject-ada', email: 'ada@physics.example', email_verified: true };
@@ -122,12 +144,15 @@ test('authentication', async (t) => {
     assert.equal((await apis.Business({ token: value })).status, 200);
   });
 
-  await t.test('a token is verified once and then kept: the issuer is not asked for each request', async () => {
-    const before = new Map(issuer.requests);
-    const value = await token('ada', {}, 400);
-    for (let i = 0; i < 5; i++) assert.equal((await apis.Business({ token: value })).status, 200);
-    assert.deepEqual(issuer.requests, before);
-  });
+  await t.test(
+    'a token is verified once and then kept: the issuer is not asked for each request',
+    async () => {
+      const before = new Map(issuer.requests);
+      const value = await token('ada', {}, 400);
+      for (let i = 0; i < 5; i++) assert.equal((await apis.Business({ token: value })).status, 200);
+      assert.deepEqual(issuer.requests, before);
+    },
+  );
 
   await t.test('a token that was accepted is refused from the second at which it expires', async () => {
     const value = await token('ada', {}, 300);
@@ -137,18 +162,25 @@ test('authentication', async (t) => {
     refused(await apis.Business({ token: value }));
   });
 
-  await t.test('after a rotation the unknown key is fetched once; strange key IDs cause no storm', async (test) => {
-    const fetches = () => issuer.requests.get('/jwks') ?? 0;
-    const before = fetches();
-    await issuer.rotate();
-    const value = await token('ada');
-    // The keys are not fetched anew within half a minute of the last time.
-    test.mock.timers.enable({ apis: ['Date'], now: Date.now() + 31_000 });
-    assert.equal((await apis.Business({ token: value })).status, 200);
-    assert.equal(fetches(), before + 1);
-    for (let i = 0; i < 10; i++) {
-      refused(await apis.Business({ token: `${base64url({ alg: 'ES256', kid: `x${i}` })}.${base64url(claims)}.AAAA` }));
-    }
-    assert.ok(fetches() <= before + 1);
-  });
+  await t.test(
+    'after a rotation the unknown key is fetched once; strange key IDs cause no storm',
+    async (test) => {
+      const fetches = () => issuer.requests.get('/jwks') ?? 0;
+      const before = fetches();
+      await issuer.rotate();
+      const value = await token('ada');
+      // The keys are not fetched anew within half a minute of the last time.
+      test.mock.timers.enable({ apis: ['Date'], now: Date.now() + 31_000 });
+      assert.equal((await apis.Business({ token: value })).status, 200);
+      assert.equal(fetches(), before + 1);
+      for (let i = 0; i < 10; i++) {
+        refused(
+          await apis.Business({
+            token: `${base64url({ alg: 'ES256', kid: `x${i}` })}.${base64url(claims)}.AAAA`,
+          }),
+        );
+      }
+      assert.ok(fetches() <= before + 1);
+    },
+  );
 });

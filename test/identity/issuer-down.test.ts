@@ -30,7 +30,10 @@ const broken: [string, (url: string) => Record<string, [number, string]>][] = [
   ['has no keys', (url) => ({ [discovery]: [200, metadata(url)] })],
   ['answers its keys with 503', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [503, '{}'] })],
   ['answers its keys with HTML', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [200, '<html>'] })],
-  ['answers its keys with no key set', (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [200, '{"a":1}'] })],
+  [
+    'answers its keys with no key set',
+    (url) => ({ [discovery]: [200, metadata(url)], '/jwks': [200, '{"a":1}'] }),
+  ],
 ];
 
 for (const [what, answers] of broken) {

@@ -66,11 +66,12 @@ export async function bench(
     log: createLogger('debug', (line) => events.push(JSON.parse(line))),
     ...more,
   };
-  const node = await startLoginNode(options);
+  let node: LoginNode | undefined;
   t.after(async () => {
-    await node.stop();
+    await node?.stop();
     rmSync(dir, { recursive: true, force: true });
   });
+  node = await startLoginNode(options);
   return { dir, node, key, events, options };
 }
 

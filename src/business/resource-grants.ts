@@ -1,0 +1,61 @@
+/** Kubernetes grants on single clusters, and whether a person may pass a gate. */
+import { DomainError } from '../domain/error.ts';
+import { coversNamespace, longestLasting } from '../domain/grant.ts';
+import { findCluster } from '../store/clusters.ts';
+import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
+import { findMembership } from '../store/members.ts';
+import { listStaffKeys } from '../store/users.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+
+/** The caller's live grants, in clusters of any organization. */
+export async function listResourceGrants(
+  { store }: BusinessDeps,
+  { caller, query, now }: BusinessRequest<'listResourceGrants'>,
+): Promise<BusinessReply<'listResourceGrants'>> {
+  const grants = await listLiveGrants(store.read, caller.userId, now);
+  const wanted = grants.filter((grant) => query.kind === undefined || grant.resource_kind === query.kind);
+  return { grants: wanted.map(grantBody) };
+}
+
+/** By which way the caller passes a gate of a cluster: organization, then grant, then staff. */
+export async function getResourceAccess(
+  { store }: BusinessDeps,
+  { caller, query, now }: BusinessRequest<'getResourceAccess'>,
+): Promise<BusinessReply<'getResourceAccess'>> {
+  const { kind, gate, scope } = query;
+  const { userId } = caller;
+  const id = query.id.toLowerCase();
+  const passed = { user_id: userId, kind, id, gate };
+  const cluster = await findCluster(store.read, id);
+  if (!cluster) throw noAccess();
+  const membership = await findMembership(store.read, cluster.organization_id, userId);
+  if (membership?.permissions.has(gate === 'read' ? 'clusters.read' : 'clusters.kubernetes')) {
+    return { ...passed, via: 'organization' };
+  }
+  const grants = await listLiveGrants(store.read, userId, now);
+  const admitting = grants
+    .filter((grant) => grant.resource_id === id && coversNamespace(grant, scope))
+    .map((grant) => ({ ...grant, expiresAt: grant.expires_at }));
+  const grant = longestLasting(admitting);
+  if (grant) {
+    const { id: grant_id, expires_at } = grant;
+    return { ...passed, via: 'grant', grant_id, ...(expires_at === null ? {} : { expires_at }) };
+  }
+  const staff = await listStaffKeys(store.read, userId);
+  if (gate === 'read' ? staff.length > 0 : staff.includes('staff.operate'))
+    return { ...passed, via: 'staff' };
+  throw noAccess();
+}
+
+function grantBody({ scope, role_id, expires_at, ...grant }: LiveGrant) {
+  return {
+    ...grant,
+    ...(scope === null ? {} : { scope }),
+    ...(role_id === null ? {} : { role_id }),
+    ...(expires_at === null ? {} : { expires_at }),
+  };
+}
+
+function noAccess(): DomainError {
+  return new DomainError('forbidden', 'You have no access to this cluster through this gate.');
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkLab, type Lab } from '../../src/domain/lab.ts';
+import { alpha, eventually, startTestApp } from '../support/app.ts';
+
+const lab: Lab = {
+  organizations: [
+    {
+      slug: 'physics',
+      name: 'Physics',
+      members: [
+        { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+        { email: 'amy@physics.example', role: 'admin', username: 'amy' },
+        {
+          email: 'max@physics.example',
+          role: 'member',
+          username: 'max',
+          permissions: ['members.manage', 'clusters.ssh'],
+        },
+        { email: 'bob@physics.example', role: 'member', username: 'bob' },
+      ],
+    },
+    { slug: 'other', name: 'Other', members: [{ email: 'oda@physics.example', role: 'owner' }] },
+  ],
+  clusters: [
+    {
+      name: 'alpha',
+      id: alpha,
+      organization: 'physics',
+      scheduler: 'sunk',
+      simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 20 },
+    },
+  ],
+};
+
+interface Member {
+  organization_username: { username: string };
+}
+
+test('permissions', async (t) => {
+  checkLab(lab);
+  await using service = await startTestApp({ lab });
+  const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const members = (await service.business(`/organizations/${org}/members`, { as: 'bob' })).body.members;
+  const id = (name: string): string =>
+    members.find((member: { email: string }) => member.email.startsWith(`${name}@`)).user_id;
+  const path = (name: string) => `/organizations/${org}/members/${id(name)}/permissions`;
+  const put = (as: string, name: string, permissions: unknown, key?: string) =>
+    service.write(path(name), { as, method: 'PUT', body: { permissions }, ...(key ? { key } : {}) });
+
+  await t.test('the catalog has every key with what it includes, and the profile Engineer', async () => {
+    const { body } = await service.business('/permission-profiles', { as: 'bob' });
+    const implied = Object.fromEntries(
+      body.permissions.map((one: { key: string; implies: string[] }) => [one.key, one.implies]),
+    );
+    assert.deepEqual(implied['clusters.configure'], ['clusters.ssh', 'clusters.ssh.admin']);
+    assert.deepEqual(implied['clusters.ssh.admin'], ['clusters.ssh']);
+    assert.deepEqual(implied['clusters.kubernetes.admin'], ['clusters.kubernetes']);
+    for (const key of ['clusters.read', 'clusters.ssh', 'clusters.kubernetes', 'members.manage']) {
+      assert.deepEqual(implied[key], [], key);
+      assert.ok(implied['organization.owner'].includes(key));
+      assert.ok(implied['organization.admin'].includes(key));
+    }
+    for (const [key, implies] of Object.entries<string[]>(implied)) {
+      if (!key.startsWith('organization.')) assert.ok(!implies.includes('clusters.read'), key);
+    }
+    const [engineer] = body.profiles;
+    assert.equal(engineer.name, 'Engineer');
+    assert.deepEqual(engineer.permissions, [
+      'clusters.kubernetes',
+      'clusters.read',
+      'clusters.ssh',
+      'reservations.read',
+    ]);
+  });
+
+  await t.test('members are listed oldest first, to members only', async () => {
+    const names = members.map((member: Member) => member.organization_username.username);
+    assert.deepEqual(names, ['ada', 'amy', 'max', 'bob']);
+    assert.equal((await service.business(`/organizations/${org}/members`, { as: 'oda' })).status, 404);
+    assert.equal((await service.business('/organizations/org_x/members', { as: 'ada' })).status, 404);
+  });
+
+  await t.test('own permissions need nothing, others need members.manage', async () => {
+    const own = await service.business(path('bob'), { as: 'bob' });
+    assert.deepEqual(own.body, { organization_id: org, user_id: id('bob'), role: 'member', permissions: [] });
+    assert.equal((await service.business(path('ada'), { as: 'bob' })).status, 403);
+    assert.equal((await service.business(path('bob'), { as: 'max' })).status, 200);
+    assert.equal((await service.business(path('bob'), { as: 'oda' })).status, 404);
+    const nobody = `/organizations/${org}/members/user_01ARZ3NDEKTSV4RRFFQ69G5FAV/permissions`;
+    assert.equal((await service.business(nobody, { as: 'ada' })).status, 404);
+  });
+
+  await t.test('an owner and an admin are reported by the key of their role', async () => {
+    assert.deepEqual((await service.business(path('ada'), { as: 'ada' })).body.permissions, [
+      'organization.owner',
+    ]);
+    assert.deepEqual((await service.business(path('amy'), { as: 'ada' })).body.permissions, [
+      'organization.admin',
+    ]);
+  });
+
+  await t.test('the set sent is the whole set; order and duplicates are ignored', async () => {
+    const first = await put('ada', 'bob', ['clusters.ssh', 'clusters.read', 'clusters.ssh'], 'set');
+    assert.equal(first.status, 200);
+    assert.deepEqual(first.body.permissions, ['clusters.read', 'clusters.ssh']);
+    const replay = await put('ada', 'bob', ['clusters.read', 'clusters.ssh'], 'set');
+    assert.equal(replay.status, 200, 'the same set in another order is the same request');
+    const other = await put('ada', 'bob', ['clusters.read'], 'set');
+    assert.equal(other.status, 409);
+    assert.equal(other.body.code, 'idempotency_mismatch');
+    assert.deepEqual((await put('ada', 'bob', ['clusters.read'])).body.permissions, ['clusters.read']);
+  });
+
+  await t.test('a granter must hold every key that is added, and only those', async () => {
+    assert.equal(
+      (await put('max', 'bob', ['clusters.read', 'clusters.ssh'])).status,
+      200,
+      'read was there already',
+    );
+    assert.equal(
+      (await put('max', 'bob', ['clusters.read', 'clusters.ssh', 'clusters.configure'])).status,
+      403,
+    );
+    assert.equal(
+      (await put('max', 'bob', ['clusters.ssh.admin'])).status,
+      403,
+      'holding less than what is added',
+    );
+    assert.equal((await put('bob', 'max', [])).status, 403, 'without members.manage');
+    assert.equal((await put('oda', 'bob', [])).status, 404);
+  });
+
+  await t.test('unknown keys and the keys of roles are refused', async () => {
+    for (const key of ['clusters.everything', 'organization.owner', 'organization.admin', '']) {
+      const { status, body } = await put('ada', 'bob', [key]);
+      assert.equal(status, 400, key);
+      assert.equal(body.code, 'invalid_request');
+    }
+    assert.equal((await put('ada', 'bob', 'clusters.read')).status, 422);
+  });
+
+  await t.test('an owner or admin cannot be granted keys', async () => {
+    for (const name of ['ada', 'amy']) {
+      const { status, body } = await put('ada', name, ['clusters.read']);
+      assert.equal(status, 409);
+      assert.equal(body.code, 'invalid_state');
+    }
+  });
+
+  await t.test('permissions are checked again on a replay', async () => {
+    const first = await put('max', 'bob', ['clusters.ssh'], 'again');
+    assert.equal(first.status, 200);
+    await put('ada', 'max', ['clusters.ssh']);
+    assert.equal((await put('max', 'bob', ['clusters.ssh'], 'again')).status, 403);
+    await put('ada', 'max', ['clusters.ssh', 'members.manage']);
+    const replay = await put('max', 'bob', ['clusters.ssh'], 'again');
+    assert.equal(replay.status, 200);
+    assert.deepEqual(replay.body, first.body);
+  });
+
+  await t.test('a change of permissions reaches the access list, with what it says of admins', async () => {
+    const list = () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'ada' });
+    const mode = async () =>
+      (await list()).body.users?.find((user: { username: string }) => user.username === 'bob')?.access_mode;
+    await put('ada', 'bob', ['clusters.ssh']);
+    await eventually(mode, (found) => found === 'use');
+    const { generation } = (await list()).body;
+    await put('ada', 'bob', ['clusters.configure']);
+    await eventually(mode, (found) => found === 'admin');
+    assert.ok((await list()).body.generation > generation);
+    await put('ada', 'bob', ['clusters.read']);
+    await eventually(mode, (found) => found === undefined);
+  });
+});

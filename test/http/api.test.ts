@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
+import { createApi } from '../../src/http/api.ts';
+import { loadDocument } from '../../src/http/document.ts';
+import { createLogger } from '../../src/log.ts';
+
+/** The Business API with operations that fail as told. */
+async function startFailing() {
+  const lines: string[] = [];
+  const state: { error: unknown; reply: unknown; ready: Error | undefined } = {
+    error: undefined,
+    reply: undefined,
+    ready: undefined,
+  };
+  const fail = async () => {
+    if (state.error !== undefined) throw state.error;
+    return state.reply;
+  };
+  const app = createApi({
+    document: loadDocument('business'),
+    sibling: { title: 'Platform', url: '' },
+    operations: { getMe: fail, listSshKeys: fail, registerSshKey: fail, revokeSshKey: fail },
+    deps: {},
+    authenticate: async () => 'user_1',
+    checkReady: async () => {
+      if (state.ready) throw state.ready;
+    },
+    checkReplies: true,
+    log: createLogger('debug', (line) => lines.push(line)),
+    now: () => 0,
+  });
+  const server = app.listen(0, '127.0.0.1');
+  await new Promise((done) => server.once('listening', done));
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    state,
+    lines,
+    call: async (path: string, init: RequestInit = {}) => {
+      const response = await fetch(base + path, init);
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    },
+    [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())),
+  };
+}
+
+const post = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', 'Idempotency-Key': 'k', 'Audit-Reason': 'r' },
+  body: '{"public_key":"x"}',
+};
+const statuses: [ErrorCode, number, string, boolean][] = [
+  ['invalid_request', 400, 'invalid_request', false],
+  ['invalid_parameter', 422, 'invalid_request', false],
+  ['invalid_organization', 400, 'invalid_organization', false],
+  ['invalid_cluster', 400, 'invalid_cluster', false],
+  ['invalid_pagination', 400, 'invalid_pagination', false],
+  ['invalid_scheduler_config', 400, 'invalid_scheduler_config', false],
+  ['unauthorized', 401, 'unauthorized', false],
+  ['forbidden', 403, 'forbidden', false],
+  ['not_found', 404, 'not_found', false],
+  ['invalid_state', 409, 'invalid_state', false],
+  ['idempotency_mismatch', 409, 'idempotency_mismatch', false],
+  ['service_unavailable', 503, 'service_unavailable', true],
+  ['integration_unavailable', 503, 'integration_unavailable', true],
+  ['customer_kubernetes_login_not_configured', 503, 'customer_kubernetes_login_not_configured', false],
+];
+
+test('errors on the wire', async (t) => {
+  await using api = await startFailing();
+
+  for (const [thrown, status, code, retryable] of statuses) {
+    await t.test(`${thrown} is ${status} ${code}, ${retryable ? '' : 'not '}retryable`, async () => {
+      api.state.error = new DomainError(thrown, 'A sentence.');
+      assert.deepEqual(await api.call('/me'), { status, body: { code, message: 'A sentence.', retryable } });
+      assert.deepEqual(await api.call('/me/ssh-keys', post), {
+        status,
+        body: { code, error: 'A sentence.', retryable },
+      });
+      assert.deepEqual(await api.call('/me/ssh-keys'), {
+        status,
+        body: { code, message: 'A sentence.', retryable },
+      });
+    });
+  }
+
+  await t.test('what nobody foresaw is 500 without a word of it; the log has it', async () => {
+    api.lines.length = 0;
+    for (const error of [
+      new Error('secret in /etc'),
+      Object.assign(new Error('secret'), { status: 500 }),
+      'secret',
+    ]) {
+      api.state.error = error;
+      const { status, body } = await api.call('/me');
+      assert.deepEqual([status, body['code'], body['retryable']], [500, 'internal', false]);
+      assert.doesNotMatch(JSON.stringify(body), /secret/);
+    }
+    assert.equal(api.lines.length, 3);
+    assert.match(api.lines[0] ?? '', /"event":"http.failed".*"path":"\/me".*secret in \/etc/);
+  });
+
+  await t.test(
+    'a dependency that is down is logged with its cause, and the caller is told nothing of that',
+    async () => {
+      api.lines.length = 0;
+      api.state.error = new DomainError('integration_unavailable', 'Try later.', {
+        cause: new Error('ECONNREFUSED'),
+      });
+      assert.doesNotMatch(JSON.stringify((await api.call('/me')).body), /ECONN/);
+      assert.match(api.lines.join(''), /ECONNREFUSED/);
+    },
+  );
+
+  await t.test('what a caller did wrong is not logged', async () => {
+    api.lines.length = 0;
+    api.state.error = new DomainError('forbidden', 'No.');
+    await api.call('/me');
+    assert.deepEqual(api.lines, []);
+  });
+
+  await t.test('a reply that the document does not promise fails where replies are checked', async () => {
+    api.state.error = undefined;
+    api.state.reply = { keys: [], generation: 0, surprise: true };
+    assert.equal((await api.call('/me/ssh-keys')).status, 500);
+    api.state.reply = { keys: [], generation: 0 };
+    assert.equal((await api.call('/me/ssh-keys')).status, 200);
+  });
+
+  await t.test(
+    '/readyz is 503 service_unavailable while the process cannot serve; /healthz still answers',
+    async () => {
+      api.state.ready = new Error('disk is gone');
+      const { status, body } = await api.call('/readyz');
+      assert.deepEqual([status, body['code'], body['retryable']], [503, 'service_unavailable', true]);
+      assert.doesNotMatch(JSON.stringify(body), /disk/);
+      assert.equal((await api.call('/healthz')).status, 200);
+    },
+  );
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { sql } from 'kysely';
+import { openStore } from '../../src/store/index.ts';
+import { createInstallation, isEmpty } from '../../src/store/installation.ts';
+import { migrations } from '../../src/store/migrations/index.ts';
+import { physics } from '../support/app.ts';
+import { openTestStore, temporaryDirectory } from '../support/store.ts';
+
+test('an empty directory becomes a database of this version, and opening it again changes nothing', async () => {
+  using directory = temporaryDirectory();
+  const path = join(directory.path, 'a/b');
+  const versions = async () => {
+    const store = await openStore(path);
+    const rows = await sql<{ name: string }>`select name, timestamp from kysely_migration`.execute(
+      store.read,
+    );
+    assert.equal(await isEmpty(store.read), true);
+    await store.close();
+    return rows.rows;
+  };
+  const first = await versions();
+  assert.deepEqual(
+    first.map(({ name }) => name),
+    Object.keys(migrations),
+  );
+  assert.deepEqual(await versions(), first);
+});
+
+test('a database of a newer version is refused with a sentence, and is left as it is', async () => {
+  using directory = temporaryDirectory();
+  await (await openStore(directory.path)).close();
+  const file = join(directory.path, 'andromeda.db');
+  const database = new Database(file);
+  database.exec("insert into kysely_migration values ('9999-from-the-future', '2099-01-01')");
+  const tables = () => database.prepare('select name, sql from sqlite_master order by name').all();
+  const before = tables();
+  await assert.rejects(openStore(directory.path), {
+    code: 'invalid_state',
+    message: `${file} was written by a newer version of Andromeda. Start that version, or restore a backup made by this one.`,
+  });
+  assert.deepEqual(tables(), before);
+  database.close();
+});
+
+test('a file that is no database, and a directory in its place, are refused with a sentence', async () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'andromeda.db');
+  writeFileSync(file, 'not a database, whatever its name says\n'.repeat(100));
+  await assert.rejects(openStore(directory.path), {
+    code: 'invalid_state',
+    message: `The database ${file} cannot be opened: file is not a database.`,
+  });
+  mkdirSync(join(directory.path, 'other/andromeda.db'), { recursive: true });
+  await assert.rejects(openStore(join(directory.path, 'other')), {
+    code: 'invalid_state',
+    message: /cannot be opened/,
+  });
+});
+
+test('only the owner can read the database and the files beside it', async () => {
+  await using opened = await openTestStore(physics);
+  const { dataDir } = opened;
+  const modes = Object.fromEntries(
+    readdirSync(dataDir).map((name) => [name, (statSync(join(dataDir, name)).mode & 0o777).toString(8)]),
+  );
+  assert.deepEqual(modes, { 'andromeda.db': '600', 'andromeda.db-shm': '600', 'andromeda.db-wal': '600' });
+});
+
+test('a database that others could read is closed to them when it is opened', async () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'andromeda.db');
+  writeFileSync(file, '', { mode: 0o644 });
+  const store = await openStore(directory.path);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  await store.close();
+});
+
+test('what was answered survives a power cut: WAL, synchronous FULL, foreign keys', async () => {
+  await using opened = await openTestStore();
+  const pragma = (name: string) =>
+    opened.store.write(async ({ db }) => {
+      const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(db);
+      return Object.values(rows[0] ?? {})[0];
+    });
+  assert.equal(await pragma('journal_mode'), 'wal');
+  assert.equal(await pragma('synchronous'), 2);
+  assert.equal(await pragma('foreign_keys'), 1);
+});
+
+test('the reading connection cannot write', async () => {
+  await using opened = await openTestStore();
+  await assert.rejects(opened.store.read.deleteFrom('users').execute(), /readonly/);
+});
+
+test('a lab is applied once, to an empty database, and recorded as made by the installation', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const count = async () => (await store.read.selectFrom('users').select('id').execute()).length;
+  const before = await count();
+  assert.equal(await createInstallation(store, physics, 'again', Date.now()), false);
+  assert.equal(await createInstallation(store, {}, 'again', Date.now()), false);
+  assert.equal(await count(), before);
+  const audit = await store.read.selectFrom('audit_entries').selectAll().execute();
+  assert.equal(audit.length, 1);
+  assert.equal(audit[0]?.actor_user_id, 'user_00000000000000000000000000');
+  assert.equal(audit[0]?.target, 'test');
+});
+
+test('a permission given twice in a lab is one permission', async () => {
+  const permissions = ['clusters.read', 'clusters.read'] as const;
+  await using opened = await openTestStore({
+    organizations: [
+      {
+        slug: 'x',
+        name: 'X',
+        members: [
+          { email: 'a@x.example', role: 'owner' },
+          { email: 'b@x.example', role: 'member', permissions: [...permissions] },
+        ],
+      },
+    ],
+  });
+  const rows = await opened.store.read.selectFrom('member_permissions').select('permission').execute();
+  assert.deepEqual(rows, [{ permission: 'clusters.read' }]);
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { sql } from 'kysely';
+import { appendAuditEntry } from '../../src/store/commands.ts';
+import type { Change } from '../../src/store/index.ts';
+import { systemUserId } from '../../src/store/users.ts';
+import { openTestStore } from '../support/store.ts';
+
+const entry = (target: string) => ({
+  at: '2026-01-01T00:00:00.000Z',
+  actor_user_id: systemUserId,
+  command_id: null,
+  operation: 'test',
+  target,
+  reason: 'r',
+  source_address: '',
+  result: 'done',
+});
+
+test('writes run one after the other: what each read still holds when it writes', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  let running = 0;
+  await Promise.all(
+    Array.from({ length: 50 }, () =>
+      store.write(async ({ db }) => {
+        running++;
+        assert.equal(running, 1);
+        const { value } = await db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+        await db
+          .updateTable('counters')
+          .set('value', value + 1)
+          .execute();
+        running--;
+      }),
+    ),
+  );
+  const { value } = await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+  assert.equal(value, 20_050);
+});
+
+test('a write that fails changes nothing, announces nothing, and does not hold up the next', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const seen: Change[] = [];
+  store.onChange((changes) => void seen.push(...changes));
+  const failing = store.write(async (tx) => {
+    await appendAuditEntry(tx, entry('a'));
+    tx.changed({ clusterId: 'a' });
+    throw new Error('no');
+  });
+  const next = store.write(async (tx) => {
+    await appendAuditEntry(tx, entry('b'));
+    tx.changed({ clusterId: 'b' });
+  });
+  await assert.rejects(failing, /no/);
+  await next;
+  const rows = await store.read.selectFrom('audit_entries').select(['seq', 'target']).execute();
+  assert.deepEqual(rows, [{ seq: 1, target: 'b' }]);
+  assert.deepEqual(seen, [{ clusterId: 'b' }]);
+});
+
+test('a change is announced when it can be read, and no more after one stops listening', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const seen: number[] = [];
+  const stop = store.onChange(() => {
+    void store.read
+      .selectFrom('audit_entries')
+      .select('seq')
+      .execute()
+      .then((rows) => seen.push(rows.length));
+  });
+  const write = () =>
+    store.write(async (tx) => {
+      await appendAuditEntry(tx, entry('a'));
+      tx.changed({ clusterId: 'a' });
+    });
+  await write();
+  await new Promise((done) => setTimeout(done, 10));
+  stop();
+  await write();
+  await new Promise((done) => setTimeout(done, 10));
+  assert.deepEqual(seen, [1]);
+});
+
+test('reads go on while a write is under way, and see the state before it', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  await store.write(async (tx) => {
+    await appendAuditEntry(tx, entry('a'));
+    assert.deepEqual(await store.read.selectFrom('audit_entries').select('seq').execute(), []);
+  });
+  assert.equal((await store.read.selectFrom('audit_entries').select('seq').execute()).length, 1);
+});
+
+test('while another program holds the file, a write is refused as service_unavailable and changes nothing', async () => {
+  await using opened = await openTestStore();
+  // Not the seconds that it would wait otherwise.
+  await opened.store.write(({ db }) => sql`pragma busy_timeout = 20`.execute(db));
+  const other = new Database(join(opened.dataDir, 'andromeda.db'));
+  other.exec('begin immediate');
+  await assert.rejects(
+    opened.store.write((tx) => appendAuditEntry(tx, entry('a'))),
+    { code: 'service_unavailable' },
+  );
+  other.exec('rollback');
+  other.close();
+  await opened.store.write((tx) => appendAuditEntry(tx, entry('b')));
+  const rows = await opened.store.read.selectFrom('audit_entries').select('target').execute();
+  assert.deepEqual(rows, [{ target: 'b' }]);
+});
+
+test('an audit entry needs someone who did it', async () => {
+  await using opened = await openTestStore();
+  await assert.rejects(
+    opened.store.write((tx) => appendAuditEntry(tx, { ...entry('a'), actor_user_id: 'user_of_nobody' })),
+    /FOREIGN KEY/,
+  );
+});

@@ -1,0 +1,42 @@
+/** A store in a directory of its own, filled from a lab. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Lab } from '../../src/domain/lab.ts';
+import { openStore, type Store } from '../../src/store/index.ts';
+import { createInstallation } from '../../src/store/installation.ts';
+
+export interface TestStore extends AsyncDisposable {
+  store: Store;
+  dataDir: string;
+}
+
+export function temporaryDirectory(): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'andromeda-store-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+export async function openTestStore(lab?: Lab): Promise<TestStore> {
+  const directory = temporaryDirectory();
+  const store = await openStore(directory.path);
+  if (lab) await createInstallation(store, lab, 'test', Date.now());
+  return {
+    store,
+    dataDir: directory.path,
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      directory[Symbol.dispose]();
+    },
+  };
+}
+
+/** The ID of a person in it. */
+export async function userId(store: Store, email: string): Promise<string> {
+  const row = await store.read
+    .selectFrom('users')
+    .select('id')
+    .where('primary_email', '=', email)
+    .executeTakeFirst();
+  if (!row) throw new Error(`nobody is ${email}`);
+  return row.id;
+}

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Lab } from '../../src/domain/lab.ts';
+import type { Manifest, Report } from '../../src/domain/manifest.ts';
+import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { createLogger } from '../../src/log.ts';
+import type { Cluster } from '../../src/store/clusters.ts';
+import type { Store } from '../../src/store/index.ts';
+import { createSshKey } from '../../src/store/ssh-keys.ts';
+import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
+import { retryDelay } from '../../src/sync/loop.ts';
+import { eventually } from '../support/app.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+const simulated = { computeNodes: 3, gpusPerNode: 1 };
+const lab: Lab = {
+  organizations: [
+    { slug: 'x', name: 'X', members: [{ email: 'ada@x.example', role: 'owner', username: 'ada' }] },
+  ],
+  clusters: ['alpha', 'beta'].map((name) => ({ name, organization: 'x', scheduler: 'sunk', simulated })),
+};
+
+/** A cluster in memory that does as it is told, and can be told to fail or to hang. */
+class HandMade implements Driver {
+  report: Report = {
+    manifestGeneration: 0,
+    desiredGeneration: 0,
+    controlPlaneReady: true,
+    computeNodes: 3,
+    loginNodes: [],
+    accounts: [],
+    failure: null,
+  };
+  applied: Manifest[] = [];
+  observed = 0;
+  closed = 0;
+  failing: Error | undefined;
+  hanging = false;
+
+  async observe(signal: AbortSignal): Promise<Report> {
+    this.observed++;
+    if (this.failing) throw this.failing;
+    if (this.hanging) {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+    }
+    return structuredClone(this.report);
+  }
+
+  async apply(manifest: Manifest): Promise<void> {
+    this.applied.push(manifest);
+    const { generation, desiredGeneration } = manifest;
+    const accounts = [...manifest.accounts];
+    this.report = { ...this.report, manifestGeneration: generation, desiredGeneration, accounts };
+  }
+
+  async close(): Promise<void> {
+    this.closed++;
+  }
+}
+
+async function start(options: { intervalMs?: number; prepare?: (drivers: Drivers) => void } = {}) {
+  const opened = await openTestStore(lab);
+  const drivers: Drivers = { alpha: new HandMade(), beta: new HandMade() };
+  options.prepare?.(drivers);
+  const made: string[] = [];
+  const loop = await startSyncLoop({
+    store: opened.store,
+    async createDriver(cluster: Cluster) {
+      made.push(cluster.name);
+      return drivers[cluster.name as 'alpha'];
+    },
+    intervalMs: options.intervalMs ?? 60_000,
+    log: createLogger('silent'),
+    now: Date.now,
+  });
+  let stopped = false;
+  const stop = async () => {
+    if (!stopped) await loop.stop();
+    stopped = true;
+  };
+  const [alpha] = await opened.store.read
+    .selectFrom('clusters')
+    .selectAll()
+    .where('name', '=', 'alpha')
+    .execute();
+  return {
+    ...opened,
+    ...drivers,
+    made,
+    stop,
+    alphaId: alpha?.id ?? '',
+    async [Symbol.asyncDispose]() {
+      await stop();
+      await opened[Symbol.asyncDispose]();
+    },
+  };
+}
+interface Drivers {
+  alpha: HandMade;
+  beta: HandMade;
+}
+
+async function addKey(store: Store): Promise<void> {
+  const user = await userId(store, 'ada@x.example');
+  const key = parseSshPublicKey(newPublicKey());
+  await store.write((tx) => createSshKey(tx, { userId: user, key, commandId: 'c', now: Date.now() }));
+}
+
+const cluster = (store: Store, id: string) =>
+  store.read.selectFrom('clusters').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
+const rests = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+test('a new cluster is looked at at once: list made and accepted, applied, observed, active', async () => {
+  await using lab = await start();
+  const row = await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ state }) => state === 'active',
+  );
+  assert.deepEqual([row.lifecycle_version, row.assigned_node_count], [2, 3]);
+  assert.equal(lab.alpha.applied.length, 1);
+  assert.deepEqual(
+    lab.alpha.applied[0]?.accounts.map(({ username, uid }) => [username, uid]),
+    [['ada', 20000]],
+  );
+  const observation = await lab.store.read
+    .selectFrom('observations')
+    .selectAll()
+    .where('cluster_id', '=', lab.alphaId)
+    .executeTakeFirstOrThrow();
+  assert.equal(observation.manifest_generation, 1);
+});
+
+test('a change reaches every cluster concerned without waiting for the interval', async () => {
+  await using lab = await start();
+  await eventually(
+    async () => lab.alpha.applied.length + lab.beta.applied.length,
+    (count) => count === 2,
+  );
+  await addKey(lab.store);
+  await eventually(
+    async () => [lab.alpha, lab.beta],
+    (both) => both.every(({ applied }) => applied.length === 2),
+  );
+  assert.deepEqual(lab.alpha.applied[1]?.accounts[0]?.keySetGeneration, 1);
+  assert.equal(lab.alpha.applied[1]?.accounts[0]?.keyFingerprints.length, 1);
+});
+
+test('it applies only what is not in force, and activates once', async () => {
+  await using lab = await start({ intervalMs: 20 });
+  await eventually(
+    async () => lab.alpha.observed,
+    (count) => count > 6,
+  );
+  assert.equal(lab.alpha.applied.length, 1);
+  assert.equal((await cluster(lab.store, lab.alphaId)).lifecycle_version, 2);
+  assert.deepEqual(lab.made.sort(), ['alpha', 'beta']);
+});
+
+test('a lost notice costs one interval and no more', async () => {
+  await using lab = await start({ intervalMs: 50 });
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 1,
+  );
+  // A change that nobody announced.
+  await lab.store.write(async ({ db }) => {
+    await db.updateTable('users').set('login_shell', '/bin/zsh').where('kind', '=', 'person').execute();
+  });
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 2,
+    2_000,
+  );
+  assert.equal(lab.alpha.applied[1]?.accounts[0]?.shell, '/bin/zsh');
+});
+
+test('a cluster that forgot what was applied gets it again', async () => {
+  await using lab = await start({ intervalMs: 30 });
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 1,
+  );
+  lab.alpha.report = { ...lab.alpha.report, manifestGeneration: 0, accounts: [] };
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 2,
+  );
+});
+
+test('a cluster that fails backs off, changes do not hurry it, and it recovers', async () => {
+  await using lab = await start({
+    intervalMs: 20,
+    prepare: ({ alpha }) => {
+      alpha.failing = new Error('no route to host');
+    },
+  });
+  await eventually(
+    async () => lab.alpha.observed,
+    (count) => count === 1,
+  );
+  for (let i = 0; i < 5; i++) await addKey(lab.store);
+  await rests(200);
+  assert.equal(lab.alpha.observed, 1);
+  assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
+  const observations = await lab.store.read.selectFrom('observations').select('cluster_id').execute();
+  assert.ok(
+    observations.every(({ cluster_id }) => cluster_id !== lab.alphaId),
+    'nothing is recorded of it',
+  );
+  lab.alpha.failing = undefined;
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 1,
+    3_000,
+  );
+  assert.equal(lab.alpha.applied[0]?.accounts[0]?.keySetGeneration, 5);
+});
+
+test('a cluster that hangs does not hold up another, nor the end', async () => {
+  await using lab = await start({
+    intervalMs: 20,
+    prepare: ({ alpha }) => {
+      alpha.hanging = true;
+    },
+  });
+  await eventually(
+    async () => lab.beta.observed,
+    (count) => count > 3,
+  );
+  assert.equal(lab.alpha.observed, 1);
+  await lab.stop();
+  assert.deepEqual([lab.alpha.closed, lab.beta.closed], [1, 1]);
+  const { observed } = lab.beta;
+  await rests(60);
+  assert.equal(lab.beta.observed, observed, 'nothing is looked at after the end');
+});
+
+test('a control plane that is not ready leaves the cluster provisioning', async () => {
+  await using lab = await start({
+    intervalMs: 20,
+    prepare: ({ alpha }) => {
+      alpha.report = { ...alpha.report, controlPlaneReady: false };
+    },
+  });
+  await eventually(
+    async () => lab.alpha.observed,
+    (count) => count > 3,
+  );
+  assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
+});
+
+const delays: [number, number, number][] = [
+  [1, 0, 500],
+  [1, 1, 1_000],
+  [2, 1, 2_000],
+  [3, 0.5, 3_000],
+  [6, 1, 32_000],
+  [7, 1, 60_000],
+  [7, 0, 30_000],
+  [1_000, 1, 60_000],
+  [5_000, 0, 30_000],
+];
+for (const [failures, random, ms] of delays) {
+  test(`after failure ${failures}, with ${random} of the jitter, it waits ${ms} ms`, () => {
+    assert.equal(retryDelay(failures, random), ms);
+  });
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
+import { createLogger } from '../../src/log.ts';
+import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
+import { temporaryDirectory } from '../support/store.ts';
+
+const signal = new AbortController().signal;
+const ada: ManifestAccount = {
+  userId: 'user_1',
+  username: 'ada',
+  uid: 20000,
+  gid: 20000,
+  home: '/home/ada',
+  shell: '/bin/bash',
+  loginState: 'ready',
+  keySetGeneration: 1,
+  keyFingerprints: ['SHA256:a'],
+};
+const bob: ManifestAccount = { ...ada, userId: 'user_2', username: 'bob', uid: 20001, gid: 20001 };
+const keyless: ManifestAccount = { ...bob, loginState: 'waiting_for_key', keyFingerprints: [] };
+const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest => ({
+  clusterId: 'c',
+  generation,
+  desiredGeneration: 1,
+  accounts,
+});
+
+/** The driver with a login node that only remembers what it was told. */
+async function start(dataDir: string, scheduler: 'sunk' | 'kubernetes' = 'sunk') {
+  const events: string[] = [];
+  const names = (accounts: readonly ManifestAccount[]) => accounts.map(({ username }) => username).join(',');
+  const nodes: { running: boolean }[] = [];
+  const driver = await createSimulatedDriver({
+    name: 'alpha',
+    scheduler,
+    settings: { computeNodes: 2, gpusPerNode: 8, applyMs: 0 },
+    dataDir,
+    log: createLogger('silent'),
+    async startLoginNode(_dataDir, accounts) {
+      events.push(`start ${names(accounts)}`);
+      const node = {
+        host: '127.0.0.1',
+        port: 1000 + nodes.length,
+        hostKey: 'ssh-ed25519 AAAA',
+        running: true,
+        async setAccounts(next: readonly ManifestAccount[]) {
+          events.push(`set ${names(next)}`);
+        },
+        async stop() {
+          events.push('stop');
+          node.running = false;
+        },
+      };
+      nodes.push(node);
+      return node;
+    },
+  });
+  const since = () => events.splice(0);
+  return { driver, since, nodes };
+}
+
+test('the login node restarts when a login account comes or goes, and only then', async () => {
+  using directory = temporaryDirectory();
+  const { driver, since } = await start(directory.path);
+  const apply = async (next: Manifest) => {
+    await driver.apply(next, signal);
+    return since();
+  };
+  assert.deepEqual(since(), ['start ']);
+  assert.deepEqual(await apply(manifest(1, ada, keyless)), ['stop', 'start ada']);
+  assert.deepEqual(
+    await apply(manifest(2, { ...ada, keySetGeneration: 2, keyFingerprints: ['a', 'b'] }, keyless)),
+    ['set ada'],
+  );
+  assert.deepEqual(await apply(manifest(3, { ...ada, shell: '/bin/zsh' }, keyless)), ['set ada']);
+  assert.deepEqual(await apply(manifest(4, ada, bob)), ['stop', 'start ada,bob']);
+  assert.deepEqual(await apply(manifest(5, ada, keyless)), ['stop', 'start ada']);
+  assert.deepEqual(await apply(manifest(6, ada)), ['set ada']);
+  assert.deepEqual(await apply(manifest(6, ada)), ['set ada']);
+  await driver.close();
+});
+
+test('it reports what it applied, as a real cluster does', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path);
+  const before = await driver.observe(signal);
+  assert.deepEqual([before.manifestGeneration, before.accounts, before.controlPlaneReady], [0, [], true]);
+  await driver.apply(manifest(4, ada, keyless), signal);
+  const report = await driver.observe(signal);
+  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.computeNodes], [4, 1, 2]);
+  assert.equal(report.failure, null);
+  assert.deepEqual(report.accounts, [
+    {
+      userId: 'user_1',
+      shell: '/bin/bash',
+      loginState: 'ready',
+      keySetGeneration: 1,
+      keyFingerprints: ['SHA256:a'],
+    },
+    {
+      userId: 'user_2',
+      shell: '/bin/bash',
+      loginState: 'waiting_for_key',
+      keySetGeneration: 1,
+      keyFingerprints: [],
+    },
+  ]);
+  assert.deepEqual(report.loginNodes, [
+    { name: 'login-1', host: '127.0.0.1', port: 1001, hostKey: 'ssh-ed25519 AAAA', up: true },
+  ]);
+});
+
+test('its state survives a restart, in a file that others cannot read', async () => {
+  using directory = temporaryDirectory();
+  const first = await start(directory.path);
+  await first.driver.apply(manifest(3, ada, keyless), signal);
+  const before = await first.driver.observe(signal);
+  await first.driver.close();
+  const second = await start(directory.path);
+  assert.deepEqual(second.since(), ['start ada']);
+  const after = await second.driver.observe(signal);
+  assert.deepEqual({ ...after, loginNodes: [] }, { ...before, loginNodes: [] });
+  assert.equal(statSync(join(directory.path, 'simulated.json')).mode & 0o777, 0o600);
+});
+
+test('being cut off half-way leaves the last state; applying again completes it', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path);
+  await driver.apply(manifest(1, ada), signal);
+  await assert.rejects(driver.apply(manifest(2, ada, bob), AbortSignal.abort()));
+  assert.equal((await driver.observe(signal)).manifestGeneration, 1);
+  await driver.apply(manifest(2, ada, bob), signal);
+  assert.equal((await driver.observe(signal)).manifestGeneration, 2);
+});
+
+test('a login node that died is started again with the accounts it had', async () => {
+  using directory = temporaryDirectory();
+  const { driver, since, nodes } = await start(directory.path);
+  await driver.apply(manifest(1, ada), signal);
+  since();
+  const node = nodes.at(-1);
+  assert.ok(node);
+  node.running = false;
+  assert.equal((await driver.observe(signal)).loginNodes[0]?.up, true);
+  assert.deepEqual(since(), ['start ada']);
+});
+
+test('a Kubernetes-only cluster has no login node', async () => {
+  using directory = temporaryDirectory();
+  const { driver, since } = await start(directory.path, 'kubernetes');
+  assert.deepEqual((await driver.observe(signal)).loginNodes, []);
+  await driver.close();
+  assert.deepEqual(since(), []);
+});
