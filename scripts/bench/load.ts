@@ -13,6 +13,7 @@ export interface LoadOrder {
 }
 
 export interface LoadResult {
+  requests: number;
   perSecond: number;
   p99Ms: number;
   /** The share of its core that the generator used; near 1 it was the bottleneck itself. */
@@ -35,6 +36,7 @@ async function load({ port, request, connections, seconds }: LoadOrder): Promise
   const { user, system } = process.cpuUsage(cpu);
   latencies.sort((a, b) => a - b);
   return {
+    requests: latencies.length,
     perSecond: latencies.length / (elapsed / 1000),
     p99Ms: latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN,
     busy: (user + system) / 1000 / elapsed,

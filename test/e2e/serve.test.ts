@@ -56,7 +56,11 @@ async function refused(run: Run, sentence: RegExp): Promise<void> {
   assert.equal(code, 1, run.stderr());
   assert.match(run.stderr(), sentence);
   const said = run.stderr().split('\n');
-  assert.equal(said.filter((line) => line !== '' && !line.startsWith('{')).length, 1, 'one line beside the log');
+  assert.equal(
+    said.filter((line) => line !== '' && !line.startsWith('{')).length,
+    1,
+    'one line beside the log',
+  );
   assert.doesNotMatch(run.stderr(), /\bat .*:\d+:\d+|node_modules/, 'no stack trace');
 }
 
