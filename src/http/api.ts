@@ -41,6 +41,11 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('case sensitive routing', true);
+  // Express's own works out charset, length and freshness for every reply; Node counts, and none of ours is cached.
+  app.response.json = function json(body: unknown) {
+    this.setHeader('Content-Type', 'application/json; charset=utf-8');
+    return this.end(JSON.stringify(body));
+  };
 
   const page = docsPage(document, options.sibling);
   const documentText = JSON.stringify(document, null, 2);

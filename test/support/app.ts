@@ -112,7 +112,13 @@ export async function startTestApp(
   checkLab(lab);
   const config = readConfig(file);
   const log = createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
-  const app = await startApp({ config, log, installation: { lab, source: 'test' }, checkReplies: true, now });
+  const installation = { lab, source: 'test' };
+  const app = await startApp({ config, log, installation, checkReplies: true, now }).catch(async (error) => {
+    // Or the test would hang instead of failing.
+    await issuer[Symbol.asyncDispose]();
+    rmSync(dataDir, { recursive: true, force: true });
+    throw error;
+  });
 
   async function call(base: string, path: string, options: Call = {}): Promise<Reply> {
     const token = options.token ?? (options.as === undefined ? undefined : await issuer.token(options.as));
