@@ -10,20 +10,19 @@ import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
 import { decideLogin, parseLoginName } from './domain/login.ts';
 import { type Gateway, startGateway } from './gateway/index.ts';
-import { type GatewayKey, loadGatewayKey } from './gateway/keys.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
 import { createApi } from './http/api.ts';
 import { loadDocument } from './http/document.ts';
-import { listen } from './http/listen.ts';
+import { listen, listenError } from './http/listen.ts';
 import { createAuthenticator } from './identity/index.ts';
 import { hashPassword } from './identity/password.ts';
 import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
+import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import type { Cluster } from './store/clusters.ts';
 import { openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
-import { lockDataDir } from './store/lock.ts';
 import { findLoginFacts } from './store/logins.ts';
 import { findPassword, setPassword } from './store/passwords.ts';
 import { findUserByEmail } from './store/users.ts';
@@ -56,13 +55,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
   try {
-    parts.defer(lockDataDir(config.dataDir));
     const store = await openStore(config.dataDir);
     parts.defer(() => store.close());
     if (options.installation) await install(store, options.installation, now());
 
-    const hostKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
-    const clientKey = loadGatewayKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
+    const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
+    const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
     const issuer = await startIssuer(config, store, log, now, parts, fronts);
 
     const gateway = await openGateway(config, { store, hostKey, clientKey, log, now });
@@ -112,7 +110,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 /** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
 function openGateway(
   config: Config,
-  deps: { store: Store; hostKey: GatewayKey; clientKey: GatewayKey; log: Logger; now(): number },
+  deps: { store: Store; hostKey: SshKeyFile; clientKey: SshKeyFile; log: Logger; now(): number },
 ): Promise<Gateway> {
   const { store, hostKey, clientKey, log, now } = deps;
   return startGateway({
@@ -125,13 +123,15 @@ function openGateway(
       return decideLogin(facts, now());
     },
     log,
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, { name: 'SSH gateway', ...config.gateway.listen });
   });
 }
 
 /** Both APIs as Express applications, each with exactly what its operations need. */
 function createApis(
   { config, log, checkReplies = false }: AppOptions,
-  { store, issuer, hostKey, now }: { store: Store; issuer: TokenIssuer; hostKey: GatewayKey; now(): number },
+  { store, issuer, hostKey, now }: { store: Store; issuer: TokenIssuer; hostKey: SshKeyFile; now(): number },
 ) {
   const authenticate = createAuthenticator({
     store,

@@ -10,7 +10,7 @@ const aim = 1.1;
 export async function benchConnect(scratch: Scratch): Promise<Report> {
   const reason = await whyNoSsh(scratch);
   if (reason) return { rows: [], notes: [`connect is left out: ${reason}.`] };
-  const { ways } = await openSshLab(scratch);
+  const ways = (await openSshLab(scratch)).ways();
   const connect = (way: readonly string[]) => async () => {
     const began = performance.now();
     await scratch.run(['ssh', ...way, 'true']);

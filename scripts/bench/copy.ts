@@ -8,7 +8,7 @@ const rounds = 3;
 const bytes = 1024 ** 3;
 const aim = 0.9;
 
-const ciphers = { 'default cipher': [], 'aes128-gcm': ['-c', 'aes128-gcm@openssh.com'] };
+const ciphers = { 'default cipher': undefined, 'aes128-gcm': 'aes128-gcm@openssh.com' };
 const directions = {
   down: `"$@" 'head -c ${bytes} /dev/zero' > /dev/null`,
   up: `head -c ${bytes} /dev/zero | "$@" 'cat > /dev/null'`,
@@ -17,13 +17,14 @@ const directions = {
 export async function benchCopy(scratch: Scratch): Promise<Report> {
   const reason = await whyNoSsh(scratch);
   if (reason) return { rows: [], notes: [`copy is left out: ${reason}.`] };
-  const { ways } = await openSshLab(scratch);
+  const lab = await openSshLab(scratch);
   const rows: Row[] = [];
-  for (const [cipher, flags] of Object.entries(ciphers)) {
+  for (const [name, cipher] of Object.entries(ciphers)) {
+    const ways = lab.ways(cipher);
     for (const [direction, script] of Object.entries(directions)) {
       const copy = (way: readonly string[]) => async () => {
         const began = performance.now();
-        await scratch.run(['sh', '-c', script, 'sh', 'ssh', ...flags, ...way]);
+        await scratch.run(['sh', '-c', script, 'sh', 'ssh', ...way]);
         return bytes / 1e6 / ((performance.now() - began) / 1000);
       };
       const seen = await byTurns(rounds, {
@@ -31,7 +32,7 @@ export async function benchCopy(scratch: Scratch): Promise<Report> {
         jump: copy(ways.jump),
         ours: copy(ways.ours),
       });
-      rows.push(...compare(`copy ${direction}, ${cipher}`, seen));
+      rows.push(...compare(`copy ${direction}, ${name}`, seen));
     }
   }
   return { rows, notes: [] };

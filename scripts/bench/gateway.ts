@@ -1,5 +1,6 @@
 /** The gateway alone in a process: `node gateway.ts <JSON of GatewayOrder>` lets one key in, to one login node. */
 import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import type { Route } from '../../src/gateway/decision.ts';
 import { startGateway } from '../../src/gateway/index.ts';
 import { createLogger } from '../../src/log.ts';
@@ -21,7 +22,7 @@ const route: Route = {
   userId: 'user_bench',
   username: order.username,
   keyId: 'ssh_key_bench',
-  shell: '/bin/sh',
+  shell: userInfo().shell ?? '/bin/sh',
   loginNode: order.loginNode,
 };
 await startGateway({

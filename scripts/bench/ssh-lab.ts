@@ -8,8 +8,8 @@ import type { Scratch } from './scratch.ts';
 import { answers } from './service.ts';
 
 export interface SshLab {
-  /** Arguments of `ssh` that lead to the same sshd three ways. */
-  ways: Record<'direct' | 'jump' | 'ours', readonly string[]>;
+  /** Arguments of `ssh` that lead to the same sshd three ways; `cipher` left out: the client's choice. */
+  ways(cipher?: string): Record<'direct' | 'jump' | 'ours', readonly string[]>;
 }
 
 const sshd = ['/usr/sbin/sshd', '/usr/bin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
@@ -62,26 +62,28 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
       .map(([name, port]) => `[127.0.0.1]:${port} ${keys[name]}\n`)
       .join(''),
   );
-  writeFileSync(
-    join(dir, 'config'),
-    [
-      `UserKnownHostsFile ${join(dir, 'known_hosts')}`,
-      `IdentityFile ${join(dir, 'user')}`,
-      'IdentitiesOnly yes',
-      'IdentityAgent none',
-      'BatchMode yes',
-      'StrictHostKeyChecking yes',
-      host('node', nodePort, username),
-      host('jump', jumpPort, username),
-      host('gateway', gatewayPort, loginName),
-    ].join('\n'),
-  );
-  const config = ['-F', join(dir, 'config')];
+  const lines = [
+    `UserKnownHostsFile ${join(dir, 'known_hosts')}`,
+    `IdentityFile ${join(dir, 'user')}`,
+    'IdentitiesOnly yes',
+    'IdentityAgent none',
+    'BatchMode yes',
+    'StrictHostKeyChecking yes',
+    host('node', nodePort, username),
+    host('jump', jumpPort, username),
+    host('gateway', gatewayPort, loginName),
+  ];
   return {
-    ways: {
-      direct: [...config, 'node'],
-      jump: [...config, '-J', 'jump', 'node'],
-      ours: [...config, 'gateway'],
+    ways(cipher) {
+      // In the file, for `ssh -J` hands no flag but this one on to the ssh that it starts for the jump.
+      const file = join(dir, `config-${cipher ?? 'default'}`);
+      writeFileSync(file, [...(cipher ? [`Ciphers ${cipher}`] : []), ...lines].join('\n'));
+      const config = ['-F', file];
+      return {
+        direct: [...config, 'node'],
+        jump: [...config, '-J', 'jump', 'node'],
+        ours: [...config, 'gateway'],
+      };
     },
   };
 }

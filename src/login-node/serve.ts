@@ -1,5 +1,7 @@
 /** The login node's process: takes its settings from the server that started it, and ends when that is gone. */
+import { join } from 'node:path';
 import type { LogFields, Logger } from '../log.ts';
+import { loadSshKey } from '../ssh-key-file.ts';
 import { codeRoot } from './entry.ts';
 import { prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
@@ -62,13 +64,12 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
   hideInherited();
   const dirs = prepareDirs(settings.dataDir, codeRoot);
   // Loading ssh2 takes longest, and can go on while the other processes do their part.
-  const [place, makePipes, { createLoginServer }, { loadHostKey }] = await Promise.all([
+  const [place, makePipes, { createLoginServer }] = await Promise.all([
     choosePlace(dirs, settings.namespace, (reason) => log.warn('login_node_without_namespace', { reason })),
     pipeMaker(),
     import('./server.ts'),
-    import('./host-key.ts'),
   ]);
-  const hostKey = loadHostKey(settings.dataDir);
+  const hostKey = loadSshKey(join(settings.dataDir, 'host_key'));
   const server = createLoginServer({
     hostKey: hostKey.privateKey,
     authorizedKey: settings.authorizedKey,

@@ -7,12 +7,13 @@
  * (`store.changes`): a hint that something may be worth looking at, never the only way to learn of it.
  */
 import { EventEmitter } from 'node:events';
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
 import { isUnavailable, openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
+import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
 
@@ -46,17 +47,21 @@ export interface Store {
 
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
- * Throws `invalid_state` when the directory was written by a newer version.
+ * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
  */
 export async function openStore(dataDir: string): Promise<Store> {
   const file = join(dataDir, 'andromeda.db');
-  const writer = openWriter(dataDir, file);
+  const unlock = lockDataDir(dataDir);
+  let writer: Kysely<Schema> | undefined;
   try {
+    writer = openWriter(file);
     await migrate(writer, file);
   } catch (error) {
-    await writer.destroy();
+    await writer?.destroy();
+    unlock();
     throw error;
   }
+  const database = writer;
   const reader = openSqliteReader(file);
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
@@ -64,7 +69,7 @@ export async function openStore(dataDir: string): Promise<Store> {
     read: reader,
     async write(body) {
       let changes: Change[] = [];
-      const result = await writer
+      const result = await database
         .transaction()
         .execute((db) => {
           changes = [];
@@ -84,15 +89,14 @@ export async function openStore(dataDir: string): Promise<Store> {
     },
     async close() {
       await reader.destroy();
-      await writer.destroy();
+      await database.destroy();
+      unlock();
     },
   };
 }
 
-function openWriter(dataDir: string, file: string): Kysely<Schema> {
+function openWriter(file: string): Kysely<Schema> {
   try {
-    // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
-    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);

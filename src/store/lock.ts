@@ -9,11 +9,8 @@ import { DomainError } from '../domain/error.ts';
  * lock is the operating system's, on a file of SQLite's making. Throws `invalid_state` when another process holds it.
  */
 export function lockDataDir(dataDir: string): () => void {
-  // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   const file = join(dataDir, 'lock');
-  closeSync(openSync(file, 'a', 0o600));
-  chmodSync(file, 0o600);
+  makeDataDir(dataDir, file);
   const lock = new Database(file, { timeout: 0 });
   try {
     lock.pragma('journal_mode = MEMORY');
@@ -24,4 +21,17 @@ export function lockDataDir(dataDir: string): () => void {
     throw new DomainError('invalid_state', `Another Andromeda serves from ${dataDir}. Stop that one first.`);
   }
   return () => lock.close();
+}
+
+function makeDataDir(dataDir: string, file: string): void {
+  try {
+    // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
+    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    closeSync(openSync(file, 'a', 0o600));
+    chmodSync(file, 0o600);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const message = `The data directory ${dataDir} cannot be made or written (${code}). Give another, or the right to it.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  }
 }

@@ -119,7 +119,7 @@ test('a data directory that cannot be made is named', async () => {
   using directory = temporaryDirectory();
   writeFileSync(join(directory.path, 'data'), 'a file where the directory should be');
   const { file } = await writeConfig(directory.path);
-  await refused(serve('--config', file), /data/);
+  await refused(serve('--config', file), /data directory .* cannot be made/);
 });
 
 test('SIGTERM stops it within two seconds and says so, also with connections open', async () => {

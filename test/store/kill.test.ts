@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { openStore } from '../../src/store/index.ts';
 import { physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -22,15 +23,24 @@ async function writeAndKill(dataDir: string, user: string, run: string): Promise
   return output.split('\n').slice(0, -1);
 }
 
+async function openAgain(dataDir: string) {
+  const store = await openStore(dataDir);
+  return { store, [Symbol.asyncDispose]: () => store.close() };
+}
+
 test('after kill -9 every acknowledged write is there, and no command is there by half', async () => {
   await using opened = await openTestStore({ ...physics, clusters: [] });
-  const { store, dataDir } = opened;
-  const ada = await userId(store, 'ada@physics.example');
+  const { dataDir } = opened;
+  const ada = await userId(opened.store, 'ada@physics.example');
+  // One process holds a data directory at a time.
+  await opened.store.close();
   const acknowledged: string[] = [];
   for (let round = 0; round < rounds; round++) {
     acknowledged.push(...(await writeAndKill(dataDir, ada, `run-${round}`)));
   }
   assert.ok(acknowledged.length > rounds);
+  await using reopened = await openAgain(dataDir);
+  const { store } = reopened;
 
   const keys = await store.read.selectFrom('ssh_keys').selectAll().orderBy('id').execute();
   const states = new Map(keys.map((key) => [key.id, key.lifecycle_state]));

@@ -67,7 +67,12 @@ test('only the owner can read the database and the files beside it', async () =>
   const modes = Object.fromEntries(
     readdirSync(dataDir).map((name) => [name, (statSync(join(dataDir, name)).mode & 0o777).toString(8)]),
   );
-  assert.deepEqual(modes, { 'andromeda.db': '600', 'andromeda.db-shm': '600', 'andromeda.db-wal': '600' });
+  assert.deepEqual(modes, {
+    'andromeda.db': '600',
+    'andromeda.db-shm': '600',
+    'andromeda.db-wal': '600',
+    lock: '600',
+  });
 });
 
 test('a database that others could read is closed to them when it is opened', async () => {
