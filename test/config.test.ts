@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { demoConfig, readConfig } from '../src/config.ts';
 import { readLab } from '../src/lab-file.ts';
-import { temporaryDirectory } from './support/store.ts';
+import { temporaryDirectory } from './support/directory.ts';
 
 const directory = temporaryDirectory();
 after(() => directory[Symbol.dispose]());

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import ssh2 from 'ssh2';
 import { parseSshPublicKey } from '../src/domain/ssh-key.ts';
 import { generateSshKey, loadSshKey } from '../src/ssh-key-file.ts';
-import { temporaryDirectory } from './support/demo.ts';
+import { temporaryDirectory } from './support/directory.ts';
 
 test('a key is made once, in a file only its owner reads, and OpenSSH reads it', () => {
   using directory = temporaryDirectory();

@@ -32,6 +32,8 @@ interface Worker {
 
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
+/** A cluster that neither answers nor fails is given up for this time, and tried again. */
+const passLimitMs = 120_000;
 
 export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   const { store, log } = options;
@@ -73,8 +75,8 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     const { cluster } = worker;
     const started = performance.now();
     try {
-      worker.driver ??= await options.createDriver(cluster);
-      const result = await reconcile(options, cluster.id, worker.driver, stopping.signal);
+      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(passLimitMs)]);
+      const result = await reconcile(options, cluster.id, () => driverOf(worker), signal);
       worker.failures = 0;
       if (result.applied || result.activated) {
         log.info('sync.applied', {
@@ -94,9 +96,21 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     }
   }
 
+  function rediscover(): void {
+    discover().catch((error) => log.error('sync.discover.failed', { error }));
+  }
+
+  async function driverOf(worker: Worker): Promise<Driver> {
+    worker.driver ??= await options.createDriver(worker.cluster);
+    return worker.driver;
+  }
+
   function nudge(clusterId: string): void {
     const worker = workers.get(clusterId);
-    if (!worker) return void discover().catch((error) => log.error('sync.discover.failed', { error }));
+    if (!worker) {
+      rediscover();
+      return;
+    }
     worker.dirty = true;
     // A cluster that fails keeps its distance: a change must not turn its back-off into a storm.
     if (!worker.running && worker.failures === 0) schedule(worker, 0);
@@ -115,9 +129,11 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     onChanges(changes).catch((error) => log.error('sync.notice.failed', { error }));
   });
   await discover();
+  const rediscovery = setInterval(rediscover, options.intervalMs);
   return {
     async stop() {
       stopListening();
+      clearInterval(rediscovery);
       stopping.abort();
       for (const worker of workers.values()) clearTimeout(worker.timer);
       await Promise.all(

@@ -17,7 +17,7 @@ export interface PassResult {
 export async function reconcile(
   deps: { store: Store; now(): number },
   clusterId: string,
-  driver: Driver,
+  openDriver: () => Promise<Driver>,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const { store, now } = deps;
@@ -32,6 +32,8 @@ export async function reconcile(
     manifest = await findManifest(store.read, clusterId);
   }
 
+  // Only now: people's access is computed and shown whether or not the cluster can be reached.
+  const driver = await openDriver();
   let report = await driver.observe(signal);
   const needed = manifest !== undefined && isApplyNeeded(manifest, report);
   if (manifest && needed) {

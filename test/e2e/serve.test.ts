@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { eventually } from '../support/app.ts';
-import { temporaryDirectory } from '../support/demo.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 
 interface Run {

@@ -7,7 +7,8 @@ import { test } from 'node:test';
 import pty from 'node-pty';
 import { eventually } from '../support/app.ts';
 import { noBrowser, withPage } from '../support/browser.ts';
-import { startDemo, temporaryDirectory } from '../support/demo.ts';
+import { startDemo } from '../support/demo.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 
 test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowser }, async (t) => {
   using home = temporaryDirectory();

@@ -8,7 +8,8 @@ import { openStore } from '../../src/store/index.ts';
 import { createInstallation, isEmpty } from '../../src/store/installation.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { physics } from '../support/app.ts';
-import { openTestStore, temporaryDirectory } from '../support/store.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { openTestStore } from '../support/store.ts';
 
 test('an empty directory becomes a database of this version, and opening it again changes nothing', async () => {
   using directory = temporaryDirectory();

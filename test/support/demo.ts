@@ -1,8 +1,5 @@
 /** The demonstration as `npm start` runs it, in a process of its own, and what its page says. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 export interface Demo extends AsyncDisposable {
   process: ChildProcess;
@@ -15,11 +12,6 @@ export interface Demo extends AsyncDisposable {
   /** The password that the page gives an account. */
   password(email: string): string;
   exit(signal: NodeJS.Signals): Promise<{ code: number | null; signal: string | null; ms: number }>;
-}
-
-export function temporaryDirectory(): Disposable & { path: string } {
-  const path = mkdtempSync(join(tmpdir(), 'andromeda-e2e-'));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 /** Starts it with its data in `dataDir` and waits for the page. */

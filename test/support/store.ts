@@ -1,19 +1,12 @@
 /** A store in a directory of its own, filled from a lab. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Lab } from '../../src/domain/lab.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
+import { temporaryDirectory } from './directory.ts';
 
 export interface TestStore extends AsyncDisposable {
   store: Store;
   dataDir: string;
-}
-
-export function temporaryDirectory(): Disposable & { path: string } {
-  const path = mkdtempSync(join(tmpdir(), 'andromeda-store-'));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 export async function openTestStore(lab?: Lab): Promise<TestStore> {

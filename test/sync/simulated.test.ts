@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
 import { createLogger } from '../../src/log.ts';
 import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
-import { temporaryDirectory } from '../support/store.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 
 const signal = new AbortController().signal;
 const ada: ManifestAccount = {
