@@ -8,8 +8,8 @@ import type { Scratch } from './scratch.ts';
 import { answers } from './service.ts';
 
 export interface SshLab {
-  /** Arguments of `ssh` that lead to the same sshd three ways; `cipher` left out: the client's choice. */
-  ways(cipher?: string): Record<'direct' | 'jump' | 'ours', readonly string[]>;
+  /** Arguments of `ssh` that lead to the same sshd three ways, with further lines of ssh_config. */
+  ways(...options: string[]): Record<'direct' | 'jump' | 'ours', readonly string[]>;
 }
 
 const sshd = ['/usr/sbin/sshd', '/usr/bin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
@@ -74,10 +74,10 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
     host('gateway', gatewayPort, loginName),
   ];
   return {
-    ways(cipher) {
-      // In the file, for `ssh -J` hands no flag but this one on to the ssh that it starts for the jump.
-      const file = join(dir, `config-${cipher ?? 'default'}`);
-      writeFileSync(file, [...(cipher ? [`Ciphers ${cipher}`] : []), ...lines].join('\n'));
+    ways(...options) {
+      // In the file, for `ssh -J` hands hardly a flag but this one on to the ssh that it starts for the jump.
+      const file = join(scratch.folder('ssh-config'), 'config');
+      writeFileSync(file, [...options, ...lines].join('\n'));
       const config = ['-F', file];
       return {
         direct: [...config, 'node'],

@@ -8,6 +8,7 @@ import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Caller, CommandHeaders, CommandReply } from '../domain/operation.ts';
 import type { Store, Tx } from './index.ts';
+import type { AuditEntryTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 /** A write as it was asked for. `request` is its meaning: path parameters and body, in a settled order. */
@@ -82,16 +83,8 @@ export async function runCommand<T>(
   });
 }
 
-export interface AuditEntry {
-  at: string;
-  actor_user_id: string;
-  command_id: string | null;
-  operation: string;
-  target: string;
-  reason: string;
-  source_address: string;
-  result: string;
-}
+/** An entry as it is handed in; its place in the trail is given when it is written. */
+export type AuditEntry = Omit<AuditEntryTable, 'seq'>;
 
 /** Adds to the audit trail, in the transaction of what the entry tells of. */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
