@@ -9,7 +9,7 @@ import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
 import { decideLogin, parseLoginName } from './domain/login.ts';
-import { type Gateway, startGateway } from './gateway/index.ts';
+import { type Gateway, type SessionFilter, startGateway } from './gateway/index.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
 import { createApi } from './http/api.ts';
 import { loadDocument } from './http/document.ts';
@@ -21,7 +21,7 @@ import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import type { Cluster } from './store/clusters.ts';
-import { openStore, type Store } from './store/index.ts';
+import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
 import { findLoginFacts } from './store/logins.ts';
 import { findPassword, setPassword } from './store/passwords.ts';
@@ -286,19 +286,21 @@ function pick({ host, port, hostKey }: { host: string; port: number; hostKey: st
   return { host, port, hostKey };
 }
 
-/** Sessions are looked at again after every commit that could end one; many commits at once are one look. */
+/** Sessions are looked at again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateway, log: Logger): () => void {
-  let due: NodeJS.Immediate | undefined;
-  const stop = store.onChange(() => {
-    due ??= setImmediate(() => {
-      due = undefined;
-      gateway.recheck().catch((error) => log.error('gateway.recheck.failed', { error }));
-    });
+  return store.onChange((changes) => {
+    for (const change of changes) {
+      gateway.recheck(sessionsOf(change)).catch((error) => log.error('gateway.recheck.failed', { error }));
+    }
   });
-  return () => {
-    stop();
-    clearImmediate(due);
-  };
+}
+
+/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's are all of them. */
+function sessionsOf(change: Change): SessionFilter {
+  if ('userId' in change) return { userId: change.userId };
+  if ('clusterId' in change) return { clusterId: change.clusterId };
+  if ('observedClusterId' in change) return { clusterId: change.observedClusterId };
+  return {};
 }
 
 async function serveHttp(name: string, { listen: address, tls }: HttpConfig, handler: RequestListener) {
