@@ -47,6 +47,8 @@ export interface App extends AsyncDisposable {
 }
 
 const stopGraceMs = 1_000;
+/** What only a sign-in needs is loaded when the start is over. */
+const warmAfterMs = 100;
 
 /** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
 export async function startApp(options: AppOptions): Promise<App> {
@@ -91,6 +93,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     });
     parts.defer(() => loop.stop());
     parts.defer(() => stopAll(fronts));
+
+    const warming = setTimeout(() => {
+      issuer.warm().catch((error) => log.error('issuer.failed', { error }));
+    }, warmAfterMs);
+    parts.defer(() => clearTimeout(warming));
 
     const started = parts.move();
     return {
@@ -209,6 +216,8 @@ interface TokenIssuer {
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
   scopes: readonly string[] | undefined;
+  /** Loads ahead what the first sign-in needs. */
+  warm(): Promise<void>;
 }
 
 /** Where tokens come from: the issuer elsewhere, or the embedded one, which listens then. */
@@ -222,7 +231,12 @@ async function startIssuer(
 ): Promise<TokenIssuer> {
   const { identity } = config;
   if (identity.issuer !== undefined) {
-    return { url: identity.issuer, scopes: identity.scopes, ...createRemoteIssuer(identity.issuer) };
+    return {
+      url: identity.issuer,
+      scopes: identity.scopes,
+      warm: async () => {},
+      ...createRemoteIssuer(identity.issuer),
+    };
   }
   const { url } = identity.embedded;
   // Loaded only where it is used: an installation with an issuer of its own never pays for it.
@@ -244,6 +258,7 @@ async function startIssuer(
     keys: createLocalJWKSet(issuer.jwks),
     userinfo: async () => ({}),
     scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
+    warm: () => issuer.warm(),
   };
 }
 

@@ -1,7 +1,7 @@
 /** The signed-in person. */
 import { DomainError } from '../domain/error.ts';
 import { listMembershipsOf, type Membership } from '../store/members.ts';
-import { findUser, listStaffKeys } from '../store/users.ts';
+import { findUser } from '../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
@@ -9,10 +9,9 @@ export async function getMe(
   { store }: BusinessDeps,
   { caller }: BusinessRequest<'getMe'>,
 ): Promise<BusinessReply<'getMe'>> {
-  const [user, memberships, staffKeys] = await Promise.all([
+  const [user, memberships] = await Promise.all([
     findUser(store.read, caller.userId),
     listMembershipsOf(store.read, caller.userId),
-    listStaffKeys(store.read, caller.userId),
   ]);
   if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
   const [only, another] = memberships;
@@ -29,7 +28,7 @@ export async function getMe(
     },
     memberships: memberships.map(membershipBody),
     ...(only && !another ? { default_org_id: only.org_id } : {}),
-    staff_keys: staffKeys,
+    staff_keys: user.staffKeys,
   };
 }
 

@@ -3,7 +3,13 @@
  * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
  * routes to keep in step. What an operation means is not decided here.
  */
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
 import type { Logger } from '../log.ts';
@@ -43,6 +49,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.set('case sensitive routing', true);
   // Express's own works out charset, length and freshness for every reply; Node counts, and none of ours is cached.
   app.response.json = function json(body: unknown) {
+    this.setHeader('Cache-Control', 'no-store');
     this.setHeader('Content-Type', 'application/json; charset=utf-8');
     return this.end(JSON.stringify(body));
   };
@@ -60,23 +67,25 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     response.json({ status: 'ready' });
   });
 
-  const open = new Set(operations.filter((operation) => operation.isPublic).map(({ route }) => route));
-  app.use(async (request, response, next) => {
-    response.setHeader('Cache-Control', 'no-store');
-    if (!open.has(request.path.replace(/\/$/, ''))) {
-      response.locals.userId = await options.authenticate(request.headers.authorization);
-    }
+  const authenticate: RequestHandler = async (request, response, next) => {
+    response.locals.userId = await options.authenticate(request.headers.authorization);
     next();
-  });
+  };
   // Not strict: a body that is JSON but no object is of the wrong shape, which the document's schema says better.
-  app.use(express.json({ limit: maxBody, strict: false }));
+  const readBody = express.json({ limit: maxBody, strict: false });
   const checksOf = createChecks(document);
   for (const operation of operations) {
+    const steps = [
+      operation.isPublic ? [] : authenticate,
+      operation.source.requestBody ? readBody : [],
+    ].flat();
     const checks = checksOf(operation.source);
-    app[operation.method](operation.route, (request, response) =>
+    app[operation.method](operation.route, ...steps, (request, response) =>
       answer(options, operation, checks, request, response),
     );
   }
+  // Strangers are not told which addresses there are.
+  app.use(authenticate);
   app.use(() => {
     throw addressNotFound();
   });

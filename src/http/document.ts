@@ -1,7 +1,6 @@
-/** The OpenAPI documents: the truth of both APIs, read once at start. */
+/** The OpenAPI documents: the truth of both APIs, read once at start (as JSON made from openapi/*.yaml). */
 import { readFileSync } from 'node:fs';
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { parse } from 'yaml';
 
 export type Document = OpenAPIV3_1.Document;
 
@@ -25,7 +24,7 @@ export interface DocumentOperation {
 }
 
 export function loadDocument(api: 'business' | 'platform'): Document {
-  return parse(readFileSync(new URL(`../../openapi/${api}.yaml`, import.meta.url), 'utf8')) as Document;
+  return JSON.parse(readFileSync(new URL(`./openapi/${api}.json`, import.meta.url), 'utf8')) as Document;
 }
 
 /** Every operation of a document, in its order. */

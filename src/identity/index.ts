@@ -4,7 +4,6 @@
  *
  * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
  */
-import { hash } from 'node:crypto';
 import type { JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
 import type { Store } from '../store/index.ts';
@@ -39,30 +38,30 @@ interface Known {
 const mostTokens = 10_000;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
+  /** By the whole header: what is verified once is found again without being looked into. */
   const known = new Map<string, Known>();
 
-  async function learn(digest: string, token: string): Promise<Known> {
+  async function learn(authorization: string | undefined): Promise<Known> {
+    const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '') ?? [];
+    if (authorization === undefined || token === undefined) {
+      throw new DomainError('unauthorized', 'Send an access token: sign in with `andromeda auth login`.');
+    }
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
     const entry = { expiresAt: verified.expiresAt, userId };
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (known.size >= mostTokens) known.delete(known.keys().next().value ?? '');
-    known.set(digest, entry);
+    known.set(authorization, entry);
     return entry;
   }
 
   return async (authorization, serviceAccountRefusal) => {
-    const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '') ?? [];
-    if (token === undefined) {
-      throw new DomainError('unauthorized', 'Send an access token: sign in with `andromeda auth login`.');
-    }
-    const digest = hash('sha256', token, 'base64url');
-    let entry = known.get(digest);
+    let entry = known.get(authorization ?? '');
     if (entry && entry.expiresAt <= options.now()) {
-      known.delete(digest);
+      known.delete(authorization ?? '');
       throw new DomainError('unauthorized', 'The access token has expired.');
     }
-    entry ??= await learn(digest, token);
+    entry ??= await learn(authorization);
     if (entry.userId === undefined) {
       throw new DomainError(
         serviceAccountRefusal,

@@ -12,13 +12,26 @@ export const systemUserId = 'user_00000000000000000000000000';
 
 export type User = Selectable<UserTable>;
 
-export async function findUser(db: Reader, userId: string): Promise<User | undefined> {
-  const [user] = await usersById(db, userId);
-  return user;
+/** A person with the operator permissions they hold, in order. */
+export async function findUser(
+  db: Reader,
+  userId: string,
+): Promise<(User & { staffKeys: string[] }) | undefined> {
+  const rows = await usersById(db, userId);
+  const [first] = rows;
+  if (!first) return undefined;
+  const { staff_permission: _, ...user } = first;
+  return { ...user, staffKeys: rows.flatMap((row) => row.staff_permission ?? []) };
 }
 
 const usersById = prepared((db, userId: string) =>
-  db.selectFrom('users').selectAll().where('id', '=', userId),
+  db
+    .selectFrom('users')
+    .leftJoin('staff_permissions', 'staff_permissions.user_id', 'users.id')
+    .selectAll('users')
+    .select('staff_permissions.permission as staff_permission')
+    .where('users.id', '=', userId)
+    .orderBy('staff_permissions.permission'),
 );
 
 /** The person whose primary email (any case) it is. */

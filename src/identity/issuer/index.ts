@@ -16,7 +16,7 @@
  * stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts); throttling is
  * in memory, on purpose.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../log.ts';
@@ -49,6 +49,8 @@ export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** The public keys, as served at `jwks_uri`. */
   jwks: JSONWebKeySet;
+  /** Loads what a first request would otherwise wait for. */
+  warm(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -56,19 +58,36 @@ export interface Issuer {
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, dataDir, audience, cliClientId, kubernetesClientId, log, now = Date.now } = options;
   const url = parseIssuerUrl(options.url);
-  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
-  const [keys, { createProvider }] = await Promise.all([loadKeys(dataDir), import('./provider.ts')]);
+  const keys = await loadKeys(dataDir);
   const jwks = publicKeys(keys);
   const clients = issuerClients(cliClientId, kubernetesClientId);
-  const provider = createProvider({ url, store, keys, clients, audience, log, now });
   const browsers = createBrowsers({ key: keys.cookie, secure: url.protocol === 'https:', now });
   const signIn = createSignIn(store.read, now);
-  const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
   const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
   const sweeper = startSweeper({ store, log });
+
+  // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
+  let opened: Promise<RequestListener> | undefined;
+  function open(): Promise<RequestListener> {
+    opened ??= import('./provider.ts').then(({ createProvider }) => {
+      const provider = createProvider({ url, store, keys, clients, audience, log, now });
+      const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
+      return createRequestHandler({ url, devicePages, userInfo, library: provider.callback(), log, now });
+    });
+    return opened;
+  }
+
   return {
-    handle: createRequestHandler({ url, devicePages, userInfo, library: provider.callback(), log, now }),
+    handle(req, res) {
+      open()
+        .then((handler) => handler(req, res))
+        .catch((error) => {
+          log.error('issuer.failed', { error });
+          res.destroy();
+        });
+    },
     jwks,
+    warm: async () => void (await open()),
     stop: () => sweeper.stop(),
   };
 }
