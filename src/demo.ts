@@ -1,6 +1,6 @@
 /** The demonstration: an installation to try everything with, on loopback, and the page that says how. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { styleText } from 'node:util';
 import type { App } from './app.ts';
@@ -8,6 +8,7 @@ import type { Config } from './config.ts';
 import { DomainError } from './domain/error.ts';
 import type { Lab } from './domain/lab.ts';
 import { listOrganizationClusters } from './store/clusters.ts';
+import { makeDataDir } from './store/lock.ts';
 
 const lab = {
   organizations: [
@@ -68,7 +69,7 @@ export function demoInstallation(dataDir: string) {
         `${dataDir} holds an installation that is not the demonstration. Give another directory with --data.`,
       );
     }
-    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    makeDataDir(dataDir);
     const made = Object.fromEntries(
       lab.users.map(({ email }) => [email, randomBytes(9).toString('base64url')]),
     );

@@ -9,9 +9,8 @@ import { DomainError } from '../domain/error.ts';
  * lock is the operating system's, on a file of SQLite's making. Throws `invalid_state` when another process holds it.
  */
 export function lockDataDir(dataDir: string): () => void {
-  const file = join(dataDir, 'lock');
-  makeDataDir(dataDir, file);
-  const lock = new Database(file, { timeout: 0 });
+  makeDataDir(dataDir);
+  const lock = new Database(openLockFile(dataDir), { timeout: 0 });
   try {
     lock.pragma('journal_mode = MEMORY');
     lock.exec('begin exclusive');
@@ -23,15 +22,33 @@ export function lockDataDir(dataDir: string): () => void {
   return () => lock.close();
 }
 
-function makeDataDir(dataDir: string, file: string): void {
+/**
+ * Makes a data directory where there is none. Not its parents: Node never returns from that on some file systems
+ *. Throws `invalid_state` with a sentence.
+ */
+export function makeDataDir(dataDir: string): void {
   try {
     // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
-    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    mkdirSync(dataDir, { mode: 0o711 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(dataDir, error);
+  }
+}
+
+function openLockFile(dataDir: string): string {
+  const file = join(dataDir, 'lock');
+  try {
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
+    return file;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const message = `The data directory ${dataDir} cannot be made or written (${code}). Give another, or the right to it.`;
-    throw new DomainError('invalid_state', message, { cause: error });
+    throw unusable(dataDir, error);
   }
+}
+
+function unusable(dataDir: string, error: unknown): DomainError {
+  const { code } = error as NodeJS.ErrnoException;
+  const reason = code === 'ENOENT' ? 'the directory it should be in does not exist' : code;
+  const message = `The data directory ${dataDir} cannot be made or written: ${reason}.`;
+  return new DomainError('invalid_state', message, { cause: error });
 }
