@@ -13,7 +13,7 @@ import { openTestStore } from '../support/store.ts';
 
 test('an empty directory becomes a database of this version, and opening it again changes nothing', async () => {
   using directory = temporaryDirectory();
-  const path = join(directory.path, 'a/b');
+  const path = join(directory.path, 'data');
   const versions = async () => {
     const store = await openStore(path);
     const rows = await sql<{ name: string }>`select name, timestamp from kysely_migration`.execute(
