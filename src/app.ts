@@ -46,7 +46,7 @@ export interface App extends AsyncDisposable {
   fastCiphers: boolean;
 }
 
-const stopGraceMs = 1_000;
+const stopGraceMs = 700;
 /** What only a sign-in needs is loaded when the start is over. */
 const warmAfterMs = 100;
 

@@ -12,7 +12,7 @@ export interface ServeOptions {
   data?: string;
 }
 
-const stopLimitMs = 1_900;
+const stopLimitMs = 1_600;
 
 /** Serves until SIGINT or SIGTERM. Resolves to the exit status: 0 when stopped, 1 when it could not start. */
 export async function serve(options: ServeOptions): Promise<number> {

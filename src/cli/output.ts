@@ -18,13 +18,15 @@ export function oneLine(text: string): string {
   return text.replace(/\s*[\p{Cc}\p{Zl}\p{Zp}]+\s*/gu, ' ').trim();
 }
 
-/** Keeps `andromeda … | head` quiet: a reader that has seen enough is no failure. */
-export function tolerateClosedPipes(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error) => {
-      if (!isClosedPipe(error)) throw error;
-    });
-  }
+/** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and says what is one. */
+export function watchOutput(): void {
+  process.stderr.on('error', () => {});
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (isClosedPipe(error)) return;
+    const reason = error.code === 'ENOSPC' ? 'there is no space left' : error.code;
+    say(`The output could not be written: ${reason}.`);
+    process.exit(exitStatus.failure);
+  });
 }
 
 /** Whether the reader of our output has gone away. */

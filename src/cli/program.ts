@@ -12,7 +12,7 @@ import { Command, Option } from 'commander';
 import type { CallOptions } from './commands/call.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { exitStatus, type Outcome, usage } from './exit.ts';
-import { report, tolerateClosedPipes } from './output.ts';
+import { report, watchOutput } from './output.ts';
 
 export interface ServeOptions {
   config?: string;
@@ -30,7 +30,7 @@ export interface ServerCommands {
 
 /** Runs one command line (without `node` and the script's name) and resolves to the exit status. */
 export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
-  tolerateClosedPipes();
+  watchOutput();
   let status: number = exitStatus.ok;
   const program = createProgram(server, (ended) => {
     status = ended;

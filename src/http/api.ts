@@ -128,7 +128,7 @@ async function answer<Deps>(
     response.json(await run(options.deps, input));
     return;
   }
-  const command = commandHeaders((name) => request.get(name));
+  const command = commandHeaders((name) => request.headersDistinct[name.toLowerCase()] ?? []);
   const { replayed, result } = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);
 }

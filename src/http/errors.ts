@@ -73,7 +73,7 @@ function requestReply(error: HttpError): ErrorReply {
   const invalid = (status: number, message: string) =>
     reply(status, { code: 'invalid_request', message, retryable: false });
   if (error.type === 'entity.parse.failed') return invalid(400, 'The request body is not readable as JSON.');
-  if (error.type === 'entity.too.large') return invalid(413, 'The request body is larger than 1 MiB.');
+  if (error.type === 'entity.too.large') return invalid(400, 'The request body is larger than 1 MiB.');
   if (error.status === 404) return domainReply(addressNotFound());
   if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
   const faults = error.errors ?? [];

@@ -2,6 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { DomainError } from '../domain/error.ts';
 
 export interface ListenOptions {
@@ -24,6 +25,7 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
   const server: Server = options.tls
     ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', ...limits }, handler)
     : createServer(limits, handler);
+  server.on('clientError', refuseUnreadable);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options)));
     server.listen(options.port, options.host, resolve);
@@ -40,6 +42,23 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
         server.closeIdleConnections();
       }),
   };
+}
+
+/** Answers what Node cannot read as a request, or finds too large, in the words of every other refusal. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  const messages: Record<string, string> = {
+    HPE_HEADER_OVERFLOW: 'The request headers are too large.',
+    ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
+  };
+  const message = messages[error.code ?? ''] ?? 'This is not readable as an HTTP request.';
+  const body = JSON.stringify({ code: 'invalid_request', message, retryable: false });
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+  ];
+  socket.end(`${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
 /** What to tell when an address cannot be listened on. */

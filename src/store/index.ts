@@ -120,5 +120,10 @@ async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {
       { cause: error },
     );
   }
+  if (isUnavailable(error)) {
+    throw new DomainError('service_unavailable', `${file} cannot be written: ${(error as Error).message}.`, {
+      cause: error,
+    });
+  }
   throw error;
 }

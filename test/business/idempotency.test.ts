@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { physics, startTestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -51,6 +54,25 @@ test('idempotency of Business writes', async (t) => {
   await t.test('a key belongs to the caller: the same one of another person is a new request', async () => {
     const { status } = await register('bob', newPublicKey(), 'one');
     assert.equal(status, 201);
+  });
+
+  await t.test('a header that is there twice is refused', async () => {
+    const token = await service.issuer.token('ada');
+    const { hostname, port } = new URL(service.businessUrl);
+    const headers = [
+      'Authorization',
+      `Bearer ${token}`,
+      'Content-Type',
+      'application/json',
+      'Audit-Reason',
+      'r',
+    ];
+    headers.push('Idempotency-Key', 'one', 'Idempotency-Key', 'two');
+    const sent = request({ hostname, port, path: '/me/ssh-keys', method: 'POST', headers });
+    sent.end(JSON.stringify({ public_key: 'x' }));
+    const [reply] = (await once(sent, 'response')) as [IncomingMessage];
+    assert.equal(reply.statusCode, 400);
+    assert.match(await text(reply), /The header Idempotency-Key is there twice/);
   });
 
   await t.test('a refused request leaves its Idempotency-Key free', async () => {

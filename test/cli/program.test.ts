@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
 import { send } from '../../src/cli/net/request.ts';
@@ -94,4 +96,14 @@ test('only this machine itself is loopback', () => {
   for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '[::1]']) assert.ok(isLoopback(host), host);
   for (const host of ['127.0.0.1.example', 'localhost.example', '128.0.0.1', '[::2]', '0.0.0.0', ''])
     assert.ok(!isLoopback(host), host);
+});
+
+test('output that cannot be written is one sentence, without a stack trace', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+}, () => {
+  const { status, stderr } = spawnSync('sh', ['-c', 'scripts/andromeda version > /dev/full'], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 1);
+  assert.equal(stderr, 'The output could not be written: there is no space left.\n');
 });

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/commands.ts';
 import type { Change } from '../../src/store/index.ts';
 import { systemUserId } from '../../src/store/users.ts';
+import { physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const entry = (target: string) => ({
@@ -119,4 +120,20 @@ test('an audit entry needs someone who did it', async () => {
     opened.store.write((tx) => appendAuditEntry(tx, { ...entry('a'), actor_user_id: 'user_of_nobody' })),
     /FOREIGN KEY/,
   );
+});
+
+test('a full disk is said to be one, and what was there stays', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  await store.write(({ db }) => sql`pragma max_page_count = 1`.execute(db));
+  const fill = store.write(async ({ db }) => {
+    await sql`update users set display_name = ${'x'.repeat(1_000_000)}`.execute(db);
+  });
+  await assert.rejects(fill, { code: 'service_unavailable' });
+  const { rows } = await sql<{
+    count: number;
+  }>`select count(*) as count from users where display_name like 'xx%'`.execute(store.read);
+  assert.equal(rows[0]?.count, 0);
+  await store.write(({ db }) => sql`pragma max_page_count = 1000000`.execute(db));
+  await store.write(({ db }) => sql`update users set display_name = 'again'`.execute(db));
 });

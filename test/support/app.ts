@@ -33,6 +33,7 @@ export interface TestApp extends AsyncDisposable {
   dataDir: string;
   issuer: TestIssuer;
   gatewayPort: number;
+  businessUrl: string;
   business(path: string, call?: Call): Promise<Reply>;
   platform(path: string, call?: Call): Promise<Reply>;
   /** A Business write with its two headers. */
@@ -148,6 +149,7 @@ export async function startTestApp(
     dataDir,
     issuer,
     gatewayPort,
+    businessUrl: config.business.url,
     business,
     platform: (path, options) => call(config.platform.url, path, options),
     write: (path, { key = `key-${++keys}`, reason = 'a test', ...options }) =>

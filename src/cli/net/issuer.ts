@@ -22,6 +22,7 @@ interface Client {
  * issuer's metadata, the token) must have failed by then.
  */
 const timeoutSeconds = 10;
+const userAgent = `andromeda-cli (${process.platform})`;
 
 /** Reads the issuer's metadata. `signal` reaches every later request of the configuration. */
 export async function connect(
@@ -33,7 +34,9 @@ export async function connect(
     if (!isSafeUrl(new URL(url)))
       throw failure(`The issuer names ${url}, which is plain http; nothing was sent.`);
     const signals = [options.signal, signal].filter((one) => one !== undefined);
-    return fetch(url, { ...options, body: options.body ?? null, signal: AbortSignal.any(signals) });
+    // The issuer shows the person which program asks.
+    const headers = { ...options.headers, 'user-agent': userAgent };
+    return fetch(url, { ...options, headers, body: options.body ?? null, signal: AbortSignal.any(signals) });
   };
   try {
     return await client.discovery(new URL(issuer), clientId, undefined, client.None(), {

@@ -39,6 +39,8 @@ function kysely(database: Database.Database, begin: string): Kysely<Schema> {
     dialect: new Dialect({
       database: {
         prepare(sql) {
+          // SQLite has rolled back by itself when the disk is full; asking for it again would hide that reason.
+          if (sql === 'rollback' && !database.inTransaction) return database.prepare('select 1 where 0');
           let statement = statements.get(sql);
           if (!statement) {
             statement = database.prepare(sql === 'begin' ? begin : sql);
