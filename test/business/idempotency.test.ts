@@ -58,18 +58,18 @@ test('idempotency of Business writes', async (t) => {
 
   await t.test('a header that is there twice is refused', async () => {
     const token = await service.issuer.token('ada');
-    const { hostname, port } = new URL(service.businessUrl);
-    const headers = [
-      'Authorization',
-      `Bearer ${token}`,
-      'Content-Type',
-      'application/json',
-      'Audit-Reason',
-      'r',
-    ];
+    const body = JSON.stringify({ public_key: 'x' });
+    const { host, hostname, port } = new URL(service.businessUrl);
+    const headers = Object.entries({
+      Host: host,
+      Authorization: `Bearer ${token}`,
+      'Content-Type': 'application/json',
+      'Content-Length': String(body.length),
+      'Audit-Reason': 'r',
+    }).flat();
     headers.push('Idempotency-Key', 'one', 'Idempotency-Key', 'two');
     const sent = request({ hostname, port, path: '/me/ssh-keys', method: 'POST', headers });
-    sent.end(JSON.stringify({ public_key: 'x' }));
+    sent.end(body);
     const [reply] = (await once(sent, 'response')) as [IncomingMessage];
     assert.equal(reply.statusCode, 400);
     assert.match(await text(reply), /The header Idempotency-Key is there twice/);
