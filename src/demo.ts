@@ -55,6 +55,12 @@ const lab = {
   ],
 } satisfies Lab;
 
+const mayDo: Record<string, string> = {
+  'ada@demo.example': 'may do everything',
+  'bob@demo.example': 'may log in to the Slurm cluster',
+  'eve@demo.example': 'may use Kubernetes only',
+};
+
 /**
  * The demonstration's lab and its people's passwords, which are made on the first start and kept in the data
  * directory (0600) so that every start can show them. Throws `invalid_state` when the directory holds another
@@ -93,9 +99,8 @@ export async function demoPage(
   const clusters = await listOrganizationClusters(app.store.read, organization.id);
   const slurm = clusters.find((cluster) => cluster.scheduler === 'sunk');
   const { hostname, port } = config.gateway;
-  const member = (email: string) => lab.organizations[0]?.members.find((one) => one.email === email);
-  const accounts = [...passwords].map(
-    ([email, password]) => `${email.padEnd(18)} ${member(email)?.role.padEnd(8)} password ${password}`,
+  const accounts = lab.organizations[0]?.members.map(
+    ({ email, role }) => `${email}   ${role.padEnd(6)}   password ${passwords.get(email)}   ${mayDo[email]}`,
   );
   const kinds = {
     sunk: 'Slurm, 2 simulated compute nodes, a login node',
@@ -116,7 +121,7 @@ export async function demoPage(
   Data           ${relative('.', config.dataDir) || '.'}${app.fastCiphers ? '' : `\n  ${styleText('yellow', 'The fast SSH ciphers are not loaded; run npm ci again.')}`}
 
   ${head('Accounts')} of Demo Lab (${organization.id})
-     ${accounts.join('\n     ')}
+     ${accounts?.join('\n     ')}
 
   ${head('Clusters')}
      ${clusters.map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`).join('\n     ')}
