@@ -59,7 +59,11 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     const store = await openStore(config.dataDir);
     parts.defer(() => store.close());
-    if (options.installation) await install(store, options.installation, now());
+    const { installation } = options;
+    if (installation) await createInstallation(store, installation.lab, installation.source, now());
+    // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
+    const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), now());
+    passwordsSet.catch(() => {});
 
     const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
     const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
@@ -99,6 +103,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     }, warmAfterMs);
     parts.defer(() => clearTimeout(warming));
 
+    await passwordsSet;
     const started = parts.move();
     return {
       store,
@@ -196,12 +201,12 @@ async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(fronts.splice(0).map((front) => front.stop()));
 }
 
-async function install(
+/** Gives people the passwords they have none of yet, at the embedded issuer. */
+async function setPasswords(
   store: Store,
-  { lab, source, passwords = new Map() }: NonNullable<AppOptions['installation']>,
+  passwords: ReadonlyMap<string, string>,
   now: number,
 ): Promise<void> {
-  await createInstallation(store, lab, source, now);
   const given = [...passwords].map(async ([email, password]) => {
     const user = await findUserByEmail(store.read, email);
     // Setting a password again would end the sessions that it opened.
