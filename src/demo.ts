@@ -124,7 +124,10 @@ export async function demoPage(
      ${accounts?.join('\n     ')}
 
   ${head('Clusters')}
-     ${clusters.map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`).join('\n     ')}
+     ${[...clusters]
+       .sort((a, b) => (a.name < b.name ? -1 : 1))
+       .map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`)
+       .join('\n     ')}
 
   ${head('Try it')}, in another terminal in this directory:
 
