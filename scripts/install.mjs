@@ -1,10 +1,11 @@
-// Builds ssh2's cipher addon for the Node that runs Andromeda. Without it ssh2 falls back to JavaScript ciphers
+// What npm does not do by itself after an install: puts `andromeda` where npx looks first, and builds ssh2's cipher
+// addon for the Node that runs Andromeda. Without it ssh2 falls back to JavaScript ciphers
 // and says nothing, and every byte through the gateway costs three to nine times as much.
 //
 // npm runs this after an install with the Node of the `node` package first on the PATH. The headers are that
 // package's own: a `nodedir` setting of the machine may point at another version's.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +13,14 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const node = join(root, 'node_modules/node/bin/node');
 if (!existsSync(node)) {
-  console.error('build-native: node_modules/node is missing; run npm ci without --omit=dev');
+  console.error('install: node_modules/node is missing; run npm ci without --omit=dev');
   process.exit(1);
 }
+// Without it npx installs this checkout into its cache on first use, which is slow, and fails for ever where it fails once.
+const bin = join(root, 'node_modules/.bin/andromeda');
+rmSync(bin, { force: true });
+symlinkSync('../../scripts/andromeda', bin);
+
 const require = createRequire(import.meta.url);
 const addon = join(dirname(require.resolve('ssh2/package.json')), 'lib/protocol/crypto');
 // Loading proves little: built for another OpenSSL, the addon loads and then fails on ChaCha20.
@@ -37,7 +43,7 @@ if (!works()) {
   });
   if (!works()) {
     console.error(`${built.stdout}\n${built.stderr}`);
-    console.error("build-native: ssh2's cipher addon did not build; a C++ toolchain and python3 are needed");
+    console.error("install: ssh2's cipher addon did not build; a C++ toolchain and python3 are needed");
     process.exit(1);
   }
 }
