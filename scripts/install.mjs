@@ -1,5 +1,5 @@
 // What npm does not do by itself after an install: puts `andromeda` where npx looks first, and builds ssh2's cipher
-// addon for the Node that runs Andromeda. Without it ssh2 falls back to JavaScript ciphers
+// addon for the Node that runs Andromeda. Without the addon ssh2 falls back to JavaScript ciphers
 // and says nothing, and every byte through the gateway costs three to nine times as much.
 //
 // npm runs this after an install with the Node of the `node` package first on the PATH. The headers are that
