@@ -290,7 +290,9 @@ async function createDriver(
         log,
       });
       return {
-        ...pick(node),
+        host: node.host,
+        port: node.port,
+        hostKey: node.hostKey,
         get running() {
           return node.running;
         },
@@ -302,10 +304,6 @@ async function createDriver(
       };
     },
   });
-}
-
-function pick({ host, port, hostKey }: { host: string; port: number; hostKey: string }) {
-  return { host, port, hostKey };
 }
 
 /** Sessions are looked at again after every commit that could end one. */

@@ -33,10 +33,9 @@ export async function getResourceAccess(
     return { ...passed, via: 'organization' };
   }
   const grants = await listLiveGrants(store.read, userId, now);
-  const admitting = grants
-    .filter((grant) => grant.resource_id === id && coversNamespace(grant, scope))
-    .map((grant) => ({ ...grant, expiresAt: grant.expires_at }));
-  const grant = longestLasting(admitting);
+  const grant = longestLasting(
+    grants.filter((one) => one.resource_id === id && coversNamespace(one.scope, scope)),
+  );
   if (grant) {
     const { id: grant_id, expires_at } = grant;
     return { ...passed, via: 'grant', grant_id, ...(expires_at === null ? {} : { expires_at }) };

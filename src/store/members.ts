@@ -76,7 +76,7 @@ export async function updateMemberPermissions(
     .where('org_id', '=', orgId)
     .where('user_id', '=', userId)
     .execute();
-  tx.changed({ organizationId: orgId });
+  tx.changed({ userId });
 }
 
 /** What a person holds in an organization; undefined when they are not an active member. */
