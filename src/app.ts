@@ -20,7 +20,7 @@ import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
-import type { Cluster } from './store/clusters.ts';
+import { type Cluster, findCluster } from './store/clusters.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
 import { findLoginFacts } from './store/logins.ts';
@@ -73,7 +73,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const { business, platform } = createApis(options, { store, issuer, hostKey, now });
+    const { business, platform } = createApis(options, { store, issuer, hostKey, clientKey, gateway, now });
     fronts.push(await serveHttp('Business API', config.business, business));
     fronts.push(await serveHttp('Platform API', config.platform, platform));
 
@@ -84,6 +84,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       createDriver: (cluster) =>
         createDriver(cluster, {
           config,
+          store,
           gatewayKey: clientKey.publicKey,
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
@@ -143,8 +144,16 @@ function openGateway(
 /** Both APIs as Express applications, each with exactly what its operations need. */
 function createApis(
   { config, log, checkReplies = false }: AppOptions,
-  { store, issuer, hostKey, now }: { store: Store; issuer: TokenIssuer; hostKey: SshKeyFile; now(): number },
+  deps: {
+    store: Store;
+    issuer: TokenIssuer;
+    hostKey: SshKeyFile;
+    clientKey: SshKeyFile;
+    gateway: Gateway;
+    now(): number;
+  },
 ) {
+  const { store, issuer, hostKey, clientKey, gateway, now } = deps;
   const authenticate = createAuthenticator({
     store,
     rules: {
@@ -167,7 +176,18 @@ function createApis(
     document: loadDocument('business'),
     sibling: { title: 'Platform API', url: config.platform.url },
     operations: businessOperations,
-    deps: { store },
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        publicKey: clientKey.publicKey,
+        sessions: () => gateway.sessions(),
+        close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
+      },
+      hashPassword: config.identity.issuer === undefined ? hashPassword : undefined,
+    },
     authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
   });
   const platform = createApi({
@@ -191,6 +211,7 @@ function createApis(
         cliClientId: config.identity.cliClientId,
         scopes: issuer.scopes,
       },
+      kubernetesLogin: config.identity.kubernetes,
     },
     authenticate: (authorization) => authenticate(authorization, 'forbidden'),
   });
@@ -271,19 +292,26 @@ async function startIssuer(
 
 async function createDriver(
   cluster: Cluster,
-  deps: { config: Config; gatewayKey: string; endSessions(loginNode: string): void; log: Logger },
+  deps: {
+    config: Config;
+    store: Store;
+    gatewayKey: string;
+    endSessions(loginNode: string): void;
+    log: Logger;
+  },
 ): Promise<Driver> {
-  const { config, gatewayKey, endSessions, log } = deps;
+  const { config, store, gatewayKey, endSessions, log } = deps;
   const { createSimulatedDriver } = await import('./sync/drivers/simulated/index.ts');
   return createSimulatedDriver({
     name: cluster.name,
     scheduler: cluster.scheduler,
-    settings: JSON.parse(cluster.driver).simulated,
+    settings: async () =>
+      JSON.parse((await findCluster(store.read, cluster.id))?.driver ?? cluster.driver).simulated,
     dataDir: join(config.dataDir, 'clusters', cluster.id),
     log,
     async startLoginNode(dataDir, accounts) {
-      const { startLoginNode } = await import('./login-node/index.ts');
-      const node = await startLoginNode({
+      const { openLoginNode } = await import('./login-node/on-demand.ts');
+      const node = await openLoginNode({
         dataDir: join(dataDir, 'login'),
         authorizedKey: gatewayKey,
         accounts,

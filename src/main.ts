@@ -13,4 +13,5 @@ const { run } = await import('./cli/program.ts');
 
 process.exitCode = await run(process.argv.slice(2), {
   serve: async (options) => (await import('./serve.ts')).serve(options),
+  bootstrap: async (...args) => (await import('./bootstrap.ts')).bootstrap(...args),
 });

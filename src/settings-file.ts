@@ -32,7 +32,12 @@ export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>
     // Aliases that name each other, or too many of them.
     throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
   }
-  const validate = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true }).compile(schema);
+  const validate = new Ajv({
+    allErrors: true,
+    strictSchema: false,
+    allowUnionTypes: true,
+    verbose: true,
+  }).compile(schema);
   if (!validate(value)) {
     const faults = [...new Set((validate.errors ?? []).map(sentence))];
     throw new DomainError('invalid_request', `${file}: ${faults.slice(0, 5).join(' ')}`);

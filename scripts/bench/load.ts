@@ -1,8 +1,9 @@
 /**
  * The load generator, a process of its own: `node load.ts <JSON of LoadOrder>` prints one `LoadResult`. Requests are
- * one prepared buffer, replies are counted by length, so that the server is the bottleneck and never this.
+ * prepared buffers, replies are counted by length, so that the server is the bottleneck and never this.
  */
 import { connect, type Socket } from 'node:net';
+import { percentile } from './percentile.ts';
 
 export interface LoadOrder {
   port: number;
@@ -15,36 +16,42 @@ export interface LoadOrder {
 export interface LoadResult {
   requests: number;
   perSecond: number;
+  medianMs: number;
   p99Ms: number;
+  worstMs: number;
   /** The share of its core that the generator used; near 1 it was the bottleneck itself. */
   busy: number;
 }
 
 if (import.meta.main) {
   const order = JSON.parse(process.argv[2] ?? '') as LoadOrder;
-  process.stdout.write(`${JSON.stringify(await load(order))}\n`);
+  const bytes = Buffer.from(order.request, 'latin1');
+  process.stdout.write(`${JSON.stringify(await load(order, () => bytes))}\n`);
 }
 
-async function load({ port, request, connections, seconds }: LoadOrder): Promise<LoadResult> {
-  const bytes = Buffer.from(request, 'latin1');
+/** Each connection sends what `next` makes, waits for the whole reply and sends again, until the time is over. */
+export async function load(
+  { port, connections, seconds }: Omit<LoadOrder, 'request'>,
+  next: () => Buffer,
+): Promise<LoadResult> {
   const latencies: number[] = [];
   const began = performance.now();
   const cpu = process.cpuUsage();
   const until = began + seconds * 1000;
-  await Promise.all(Array.from({ length: connections }, () => one(port, bytes, until, latencies)));
+  await Promise.all(Array.from({ length: connections }, () => one(port, next, until, latencies)));
   const elapsed = performance.now() - began;
   const { user, system } = process.cpuUsage(cpu);
-  latencies.sort((a, b) => a - b);
   return {
     requests: latencies.length,
     perSecond: latencies.length / (elapsed / 1000),
-    p99Ms: latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN,
+    medianMs: percentile(latencies, 0.5),
+    p99Ms: percentile(latencies, 0.99),
+    worstMs: percentile(latencies, 1),
     busy: (user + system) / 1000 / elapsed,
   };
 }
 
-/** One connection: a request, its whole reply, the next request, until the time is over. */
-function one(port: number, bytes: Buffer, until: number, latencies: number[]): Promise<void> {
+function one(port: number, next: () => Buffer, until: number, latencies: number[]): Promise<void> {
   return new Promise((resolve, reject) => {
     let sent = 0;
     let expected = 0;
@@ -64,6 +71,7 @@ function one(port: number, bytes: Buffer, until: number, latencies: number[]): P
     });
 
     function ask() {
+      const bytes = next();
       received = 0;
       sent = performance.now();
       socket.write(bytes);
@@ -71,11 +79,11 @@ function one(port: number, bytes: Buffer, until: number, latencies: number[]): P
   });
 }
 
-/** How long the reply is that begins here. Throws when it is not a 200 with a length. */
-function replyLength(data: Buffer): number {
+/** How long the reply is that begins here. Throws when it is not a success with a length. */
+export function replyLength(data: Buffer): number {
   const end = data.indexOf('\r\n\r\n');
   const head = data.toString('latin1', 0, end);
   const length = /content-length: (\d+)/i.exec(head)?.[1];
-  if (!head.startsWith('HTTP/1.1 200') || length === undefined) throw new Error(`not the reply: ${head}`);
+  if (!/^HTTP\/1\.1 20[01] /.test(head) || length === undefined) throw new Error(`not the reply: ${head}`);
   return end + 4 + Number(length);
 }

@@ -1,14 +1,20 @@
 /** The service as people run it: `scripts/andromeda serve` in a process of its own, on free ports. */
+import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../test/support/ports.ts';
+import type { Scratch } from './scratch.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 
+const patienceMs = 30_000;
+
 export interface Service {
   command: string[];
+  /** Where the database is once it serves. */
+  databaseFile: string;
   ports: { platform: number; business: number; gateway: number };
 }
 
@@ -25,6 +31,7 @@ export async function configureService(
     business: at(business),
     gateway: at(gateway),
     identity: issuer === undefined ? { embedded: at(embedded) } : { issuer },
+    sync: { intervalSeconds: 15 },
     log: { level: 'warn' },
     seed: './lab.yaml',
   };
@@ -33,24 +40,55 @@ export async function configureService(
   writeFileSync(join(dir, 'lab.yaml'), JSON.stringify(lab));
   return {
     command: [join(root, 'scripts/andromeda'), 'serve', '--config', join(dir, 'andromeda.yaml')],
+    databaseFile: join(dir, 'data', 'andromeda.db'),
     ports: { platform, business, gateway },
   };
 }
 
+/** Starts it and resolves when it serves; rejects with what it wrote when it ends before. `pin` goes before it. */
+export async function startService(
+  scratch: Scratch,
+  service: Service,
+  { pin = [], patience = patienceMs }: { pin?: readonly string[]; patience?: number } = {},
+): Promise<ChildProcess> {
+  const child = scratch.start([...pin, ...service.command], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let text = '';
+  // Read to the end, for a full pipe would make it wait.
+  child.stderr?.on('data', (data: Buffer) => {
+    text = `${text}${data}`.slice(-2_000);
+  });
+  const ended = new AbortController();
+  child.once('close', () => ended.abort());
+  await serving(service, { patience, signal: ended.signal });
+  if (ended.signal.aborted) throw new Error(`the service did not start: ${text.trim()}`);
+  return child;
+}
+
 /** Resolves when both APIs say they are ready and the gateway greets. */
-export async function serving({ ports }: Service): Promise<void> {
+export async function serving({ ports }: Service, limits: Limits = {}): Promise<void> {
   const ready = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
   await Promise.all([
-    answers(ports.platform, /^HTTP\/1\.1 200 /, ready),
-    answers(ports.business, /^HTTP\/1\.1 200 /, ready),
-    answers(ports.gateway, /^SSH-2\.0-/),
+    answers(ports.platform, /^HTTP\/1\.1 200 /, ready, limits),
+    answers(ports.business, /^HTTP\/1\.1 200 /, ready, limits),
+    answers(ports.gateway, /^SSH-2\.0-/, '', limits),
   ]);
 }
 
-/** Resolves once a port answers as wanted; rejects when it does not for half a minute. */
-export async function answers(port: number, wanted: RegExp, request = ''): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (!wanted.test(await firstAnswer(port, request))) {
+/** How long to wait, and until when it is worth waiting. */
+interface Limits {
+  patience?: number;
+  signal?: AbortSignal;
+}
+
+/** Resolves once a port answers as wanted, or waiting is of no use; rejects when the patience is over. */
+export async function answers(
+  port: number,
+  wanted: RegExp,
+  request = '',
+  { patience = patienceMs, signal }: Limits = {},
+): Promise<void> {
+  const deadline = performance.now() + patience;
+  while (!signal?.aborted && !wanted.test(await firstAnswer(port, request))) {
     if (performance.now() > deadline) throw new Error(`nothing answers on port ${port}`);
     await sleep(5);
   }

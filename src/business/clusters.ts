@@ -1,12 +1,13 @@
 /** The commercial record of clusters, and their access lists. */
-import { accessListState, type Delivery, observationState } from '../domain/access-list.ts';
+import { accessListHash, accessListState, type Delivery, observationState } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
 import { homeOf } from '../domain/username.ts';
-import { type AccessList, findAccessList, listAccessListUsers } from '../store/access-lists.ts';
+import { type AccessList, readAccessList } from '../store/access-lists.ts';
 import { type Cluster, findCluster, listOrganizationClusters } from '../store/clusters.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import { findObservation, type Observation } from '../store/observations.ts';
+import { withoutLapsed } from '../store/reservations.ts';
 import { fromTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 import { organizationNotFound } from './organizations.ts';
@@ -14,20 +15,23 @@ import { organizationNotFound } from './organizations.ts';
 /** The organization's clusters in order of creation; none for a member without `clusters.read`. */
 export async function listClusters(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'listClusters'>,
+  { caller, path, now }: BusinessRequest<'listClusters'>,
 ): Promise<BusinessReply<'listClusters'>> {
   const membership = await findMembership(store.read, path.orgID, caller.userId);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('clusters.read')) return { clusters: [] };
-  return { clusters: (await listOrganizationClusters(store.read, path.orgID)).map(clusterBody) };
+  const clusters = await listOrganizationClusters(store.read, path.orgID);
+  return { clusters: (await withoutLapsed(store.read, clusters, now)).map(clusterBody) };
 }
 
 /** One cluster. */
 export async function getCluster(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'getCluster'>,
+  { caller, path, now }: BusinessRequest<'getCluster'>,
 ): Promise<BusinessReply<'getCluster'>> {
-  return clusterBody(await readableCluster(store.read, caller.userId, path));
+  const cluster = await readableCluster(store.read, caller.userId, path);
+  const [current = cluster] = await withoutLapsed(store.read, [cluster], now);
+  return clusterBody(current);
 }
 
 /** Who a Slurm cluster must know, and how far the list has got. */
@@ -37,12 +41,10 @@ export async function getClusterAccess(
 ): Promise<BusinessReply<'getClusterAccess'>> {
   const cluster = await readableCluster(store.read, caller.userId, path);
   const clusterId = cluster.id;
-  const list = await findAccessList(store.read, clusterId);
-  if (!list) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
-  const [observation, users] = await Promise.all([
-    findObservation(store.read, clusterId),
-    listAccessListUsers(store.read, clusterId),
-  ]);
+  const found = await readAccessList(store, clusterId);
+  if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
+  const { list, users } = found;
+  const observation = await findObservation(store.read, clusterId);
   const delivery = deliveryOf(list, observation, now);
   return {
     cluster_id: clusterId,
@@ -52,7 +54,7 @@ export async function getClusterAccess(
     observation_state: observationState(delivery),
     desired_generation: list.desired_generation,
     observed_generation: observation?.desired_generation ?? null,
-    source_hash: list.source_hash,
+    source_hash: accessListHash(users),
     updated_at: list.updated_at,
     users: users.map((user) => ({
       user_id: user.userId,
@@ -84,7 +86,8 @@ async function readableCluster(
   return cluster;
 }
 
-function deliveryOf(list: AccessList, observation: Observation | undefined, now: number): Delivery {
+/** What the state of a list is read from. */
+export function deliveryOf(list: AccessList, observation: Observation | undefined, now: number): Delivery {
   return {
     generation: list.generation,
     acceptedGeneration: list.accepted_generation,
@@ -98,7 +101,8 @@ function deliveryOf(list: AccessList, observation: Observation | undefined, now:
   };
 }
 
-function clusterBody(cluster: Cluster) {
+/** A cluster as the API shows it. */
+export function clusterBody(cluster: Cluster) {
   return {
     id: cluster.id,
     organization_id: cluster.organization_id,

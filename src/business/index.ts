@@ -8,11 +8,65 @@ import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
 import type { Store } from '../store/index.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { setLoginPreferences } from './login-preferences.ts';
+import { operatorAdmitMachine, operatorListMachines, operatorQuarantineMachine } from './machines.ts';
 import { getMe } from './me.ts';
-import { getMemberPermissions, listMembers, setMemberPermissions } from './members.ts';
+import {
+  getMemberPermissions,
+  listMembers,
+  operatorSetMemberPermissions,
+  setMemberPermissions,
+} from './members.ts';
+import {
+  addMember,
+  operatorAddMember,
+  operatorRemoveMember,
+  operatorSetMemberRole,
+  operatorSetMemberUsername,
+  removeMember,
+  setMemberRole,
+  setMemberUsername,
+} from './memberships.ts';
 import type { operations } from './openapi.ts';
+import { operatorListAuditEntries } from './operator/audit.ts';
+import { operatorCreateCluster, operatorListClusters, operatorReleaseCluster } from './operator/clusters.ts';
+import {
+  type GatewayView,
+  operatorCloseSession,
+  operatorGetGateway,
+  operatorListSessions,
+} from './operator/gateway.ts';
+import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
+import { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
+import {
+  operatorCreateOrganization,
+  operatorListMembers,
+  operatorListOrganizations,
+  operatorUpdateOrganization,
+} from './operator/organizations.ts';
+import {
+  operatorCreatePerson,
+  operatorDeactivatePerson,
+  operatorListPeople,
+  operatorReactivatePerson,
+  operatorSetPassword,
+  operatorSetStaffKeys,
+} from './operator/people.ts';
 import { getOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
+import {
+  createPurchase,
+  listPurchases,
+  operatorAcceptPurchase,
+  operatorDeclinePurchase,
+  operatorListPurchases,
+  quotePurchase,
+} from './purchases.ts';
+import {
+  listReservations,
+  operatorCreateReservation,
+  operatorEndReservation,
+  operatorListReservations,
+} from './reservations.ts';
 import { getResourceAccess, listResourceGrants } from './resource-grants.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 
@@ -26,17 +80,65 @@ export const businessOperations = {
   listMembers,
   getMemberPermissions,
   setMemberPermissions,
+  addMember,
+  setMemberRole,
+  setMemberUsername,
+  removeMember,
   listClusters,
   getCluster,
   getClusterAccess,
   listSshKeys,
   registerSshKey,
   revokeSshKey,
+  quotePurchase,
+  createPurchase,
+  listPurchases,
+  operatorListOrganizations,
+  operatorCreateOrganization,
+  operatorUpdateOrganization,
+  operatorListMembers,
+  operatorAddMember,
+  operatorSetMemberRole,
+  operatorSetMemberUsername,
+  operatorSetMemberPermissions,
+  operatorRemoveMember,
+  operatorListPeople,
+  operatorCreatePerson,
+  operatorSetStaffKeys,
+  operatorSetPassword,
+  operatorDeactivatePerson,
+  operatorReactivatePerson,
+  operatorListGrants,
+  operatorCreateGrant,
+  operatorRevokeGrant,
+  operatorListClusters,
+  operatorCreateCluster,
+  operatorReleaseCluster,
+  operatorListSessions,
+  operatorCloseSession,
+  operatorGetGateway,
+  operatorListAuditEntries,
+  operatorExportLab,
+  operatorApplyLab,
+  operatorPlanLab,
+  operatorListPurchases,
+  operatorAcceptPurchase,
+  operatorDeclinePurchase,
+  listReservations,
+  operatorListReservations,
+  operatorCreateReservation,
+  operatorEndReservation,
+  operatorListMachines,
+  operatorAdmitMachine,
+  operatorQuarantineMachine,
 };
 
 /** What every operation here works with. */
 export interface BusinessDeps {
   store: Store;
+  gateway: GatewayView;
+  /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
+  hashPassword: ((password: string) => Promise<string>) | undefined;
 }
 
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;

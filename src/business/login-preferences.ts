@@ -13,11 +13,18 @@ export async function setLoginPreferences(
   const shell = parseLoginShell(body.shell);
   return runCommand(
     store,
-    { operation: 'setLoginPreferences', headers: command, caller, request: [shell], now },
+    {
+      operation: 'setLoginPreferences',
+      headers: command,
+      caller,
+      request: [shell],
+      about: { target: caller.userId, subject_user_id: caller.userId, details: shell },
+      now,
+    },
     {
       async apply(tx, commandId) {
         await updateLoginShell(tx, caller.userId, shell, now);
-        return { target: caller.userId, result: { shell, command_id: commandId } };
+        return { result: { shell, command_id: commandId } };
       },
     },
   );

@@ -1,18 +1,19 @@
 /** The members of an organization, and what each may do there. */
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
-import { isPermissionKey, type PermissionKey, roleKeys } from '../domain/permission.ts';
+import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import {
   findMembership,
   listGrantedPermissions,
   listMembers as listOrganizationMembers,
-  updateMemberPermissions,
 } from '../store/members.ts';
+import { updateMemberPermissions } from '../store/memberships.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 import { membershipBody } from './me.ts';
-import { organizationNotFound } from './organizations.ts';
+import { requireStaff } from './operator/staff.ts';
+import { organizationNotFound, requireOrganization } from './organizations.ts';
 
 /** Every member, oldest membership first. */
 export async function listMembers(
@@ -35,22 +36,54 @@ export async function getMemberPermissions(
 }
 
 /** Makes a member's permissions exactly the set sent. */
-export async function setMemberPermissions(
+export function setMemberPermissions(
+  deps: BusinessDeps,
+  request: BusinessRequest<'setMemberPermissions'>,
+): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
+  return setPermissions(deps, request, async (db, orgId) => {
+    const own = await findMembership(db, orgId, request.caller.userId);
+    if (!own) throw organizationNotFound();
+    requireManager(own.permissions);
+    return own.permissions;
+  });
+}
+
+/** The same for operators, who may grant everything. */
+export function operatorSetMemberPermissions(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetMemberPermissions'>,
+): Promise<CommandReply<BusinessReply<'operatorSetMemberPermissions'>>> {
+  return setPermissions(deps, request, async (db, orgId) => {
+    await requireStaff(db, request.caller.userId, 'staff.operate');
+    await requireOrganization(db, orgId);
+    return new Set(permissionCatalog.map(({ key }) => key));
+  });
+}
+
+/** `holdings` throws if the caller may not do this at all, and says which keys they may add. */
+function setPermissions(
   { store }: BusinessDeps,
   { caller, path, body, command, now }: BusinessRequest<'setMemberPermissions'>,
-): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
+  holdings: (db: Reader, orgId: string) => Promise<ReadonlySet<string>>,
+) {
   const { orgID: orgId, userID: userId } = path;
-  const wanted = [...new Set(body.permissions)].sort().map(requireKey);
+  const permissions = [...new Set(body.permissions)].sort().map(requireKey);
+  const about = { target: `${orgId}/${userId}`, organization_id: orgId, subject_user_id: userId };
   return runCommand(
     store,
-    { operation: 'setMemberPermissions', headers: command, caller, request: [orgId, userId, ...wanted], now },
+    {
+      operation: 'setMemberPermissions',
+      headers: command,
+      caller,
+      request: [orgId, userId, ...permissions],
+      about: { ...about, details: `permissions → ${permissions.join(', ') || 'none'}` },
+      now,
+    },
     {
       async authorize(tx) {
-        const own = await findMembership(tx.db, orgId, caller.userId);
-        if (!own) throw organizationNotFound();
-        requireManager(own.permissions);
+        const held = await holdings(tx.db, orgId);
         const granted = new Set(await listGrantedPermissions(tx.db, orgId, userId));
-        const beyond = wanted.find((key) => !granted.has(key) && !own.permissions.has(key));
+        const beyond = permissions.find((key) => !granted.has(key) && !held.has(key));
         if (beyond) throw new DomainError('forbidden', `You cannot grant ${beyond}, which you do not hold.`);
       },
       async apply(tx) {
@@ -62,8 +95,10 @@ export async function setMemberPermissions(
             `An ${member.role} holds every permission; change the role instead.`,
           );
         }
-        await updateMemberPermissions(tx, { orgId, userId, permissions: wanted }, now);
-        return { target: `${orgId}/${userId}`, result: await permissionsBody(tx.db, orgId, userId) };
+        const before = await listGrantedPermissions(tx.db, orgId, userId);
+        await updateMemberPermissions(tx, { orgId, userId, permissions }, now);
+        const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
+        return { result: await permissionsBody(tx.db, orgId, userId), about: { details } };
       },
     },
   );
@@ -91,6 +126,7 @@ function requireManager(held: ReadonlySet<string>): void {
   }
 }
 
-function memberNotFound(): DomainError {
+/** What is said of someone who is no member. */
+export function memberNotFound(): DomainError {
   return new DomainError('not_found', 'The organization has no such member.');
 }

@@ -172,7 +172,11 @@ export interface paths {
         /** The members of an organization you belong to */
         get: operations["listMembers"];
         put?: never;
-        post?: never;
+        /**
+         * Make someone a member
+         * @description Needs to be an owner or an admin; what concerns an owner needs an owner. The person is made an account where there is none for the address.
+         */
+        post: operations["addMember"];
         delete?: never;
         options?: never;
         head?: never;
@@ -275,6 +279,701 @@ export interface paths {
         get: operations["getClusterAccess"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/members/{userID}/role": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a member's role
+         * @description Needs to be an owner or an admin; what concerns an owner needs an owner. An owner always remains.
+         */
+        put: operations["setMemberRole"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/members/{userID}/username": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a member's login name
+         * @description Needs to be an owner or an admin; what concerns an owner needs an owner. Only until it is frozen: first used on a cluster.
+         */
+        put: operations["setMemberUsername"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/members/{userID}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a membership
+         * @description Needs to be an owner or an admin; what concerns an owner needs an owner. The accounts on clusters are locked, homes kept, sessions closed. An owner always remains.
+         */
+        post: operations["removeMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every member of an organization with what they were granted */
+        get: operations["operatorListMembers"];
+        put?: never;
+        /**
+         * Make someone a member
+         * @description Needs `staff.operate`. The person is made an account where there is none for the address.
+         */
+        post: operations["operatorAddMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}/members/{userID}/role": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a member's role
+         * @description Needs `staff.operate`. An owner always remains.
+         */
+        put: operations["operatorSetMemberRole"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}/members/{userID}/username": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a member's login name
+         * @description Needs `staff.operate`. Only until it is frozen: first used on a cluster.
+         */
+        put: operations["operatorSetMemberUsername"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}/members/{userID}/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set what a member is granted
+         * @description Needs `staff.operate`. The complete set.
+         */
+        put: operations["operatorSetMemberPermissions"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}/members/{userID}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a membership
+         * @description Needs `staff.operate`. The accounts on clusters are locked, homes kept, sessions closed. An owner always remains.
+         */
+        post: operations["operatorRemoveMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every organization */
+        get: operations["operatorListOrganizations"];
+        put?: never;
+        /** Make an organization with its first owner */
+        post: operations["operatorCreateOrganization"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/organizations/{orgID}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Rename an organization, or set the domains that join it
+         * @description What is left out stays as it is.
+         */
+        put: operations["operatorUpdateOrganization"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** People with an account, in order of their IDs */
+        get: operations["operatorListPeople"];
+        put?: never;
+        /**
+         * Make an account
+         * @description It is whoever signs in with this verified address.
+         */
+        post: operations["operatorCreatePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/staff-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a person's staff keys
+         * @description The complete set. Somebody with `staff.operate` always remains.
+         */
+        put: operations["operatorSetStaffKeys"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a person's password at the embedded issuer
+         * @description What was signed in to with the one before is over. 409 where another issuer is used.
+         */
+        put: operations["operatorSetPassword"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/deactivate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take everything from a person who left
+         * @description Memberships, grants, staff keys and SSH keys end, and the person can no longer sign in. 409 for the last owner of an organization.
+         */
+        post: operations["operatorDeactivatePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/reactivate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a person sign in again
+         * @description What was taken from them stays taken.
+         */
+        post: operations["operatorReactivatePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every live grant */
+        get: operations["operatorListGrants"];
+        put?: never;
+        /** Share a cluster, or a namespace of it, with someone */
+        post: operations["operatorCreateGrant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/grants/{grantID}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a grant */
+        post: operations["operatorRevokeGrant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every cluster, those released too */
+        get: operations["operatorListClusters"];
+        put?: never;
+        /**
+         * Take a cluster into service
+         * @description The cluster as a lab file describes it; `organization` is a slug.
+         */
+        post: operations["operatorCreateCluster"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/clusters/{clusterID}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a cluster out of service
+         * @description What the service put on it is taken away again; homes are kept. This cannot be undone.
+         */
+        post: operations["operatorReleaseCluster"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/clusters/{clusterID}/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The machines of a cluster */
+        get: operations["operatorListMachines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/machines/{machineID}/admit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a machine do work */
+        post: operations["operatorAdmitMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/machines/{machineID}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep a machine from doing work */
+        post: operations["operatorQuarantineMachine"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every reservation */
+        get: operations["operatorListReservations"];
+        put?: never;
+        /**
+         * Set nodes of a cluster aside for its organization
+         * @description It becomes the `reservation_id` of the cluster, and its nodes the ones expected there.
+         */
+        post: operations["operatorCreateReservation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/reservations/{reservationID}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a reservation */
+        post: operations["operatorEndReservation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The organization's reservations
+         * @description Needs `reservations.read`.
+         */
+        get: operations["listReservations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/purchases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The organization's storage purchases
+         * @description Needs `clusters.read`.
+         */
+        get: operations["listPurchases"];
+        put?: never;
+        /**
+         * Buy the storage of a quote
+         * @description Needs to be an owner or an admin. Capacity only grows: what is bought comes on top. It counts once an operator has accepted it. 409 when the quote has expired, was used, or the cluster has changed since.
+         */
+        post: operations["createPurchase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/purchases/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask what buying storage for a cluster would come to
+         * @description Needs to be an owner or an admin. A quote is good for 15 minutes.
+         */
+        post: operations["quotePurchase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/purchases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every storage purchase */
+        get: operations["operatorListPurchases"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/purchases/{purchaseID}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Accept a storage purchase */
+        post: operations["operatorAcceptPurchase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/purchases/{purchaseID}/decline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decline a storage purchase */
+        post: operations["operatorDeclinePurchase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The SSH sessions that are open */
+        get: operations["operatorListSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/sessions/{sessionID}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close an SSH session
+         * @description The person is told the audit reason.
+         */
+        post: operations["operatorCloseSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The audit trail, oldest entry first
+         * @description Needs `staff.audit`. Each entry carries a digest of itself and the entry before, so that a change of the past shows.
+         */
+        get: operations["operatorListAuditEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/gateway": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How login nodes and people know the SSH gateway */
+        get: operations["operatorGetGateway"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/lab": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The installation as a lab file */
+        get: operations["operatorExportLab"];
+        put?: never;
+        /**
+         * Bring the installation to a lab file
+         * @description All of it or nothing. What the file does not name stays, unless `prune` is set: then the members, grants and clusters it leaves out are removed, revoked and released.
+         */
+        post: operations["operatorApplyLab"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/lab/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What applying a lab file would do
+         * @description Changes nothing.
+         */
+        post: operations["operatorPlanLab"];
         delete?: never;
         options?: never;
         head?: never;
@@ -443,6 +1142,287 @@ export interface components {
                 shell: string;
             };
         };
+        Email: string;
+        Name: string;
+        Domains: string[];
+        /** @description A Kubernetes namespace */
+        Namespace: string;
+        /** @description A ClusterRole that narrows the relation */
+        RoleId: string;
+        StaffKeys: ("staff.read" | "staff.audit" | "staff.operate")[];
+        MemberPermissions: {
+            organization_id: string;
+            user_id: string;
+            /** @enum {string} */
+            role: "owner" | "admin" | "member";
+            permissions: string[];
+        };
+        RemovedMember: {
+            organization_id: string;
+            user_id: string;
+        };
+        OperatorMember: {
+            membership: components["schemas"]["Membership"];
+            permissions: string[];
+        };
+        OperatorOrganization: {
+            organization: components["schemas"]["Organization"];
+            auto_join_domains: string[];
+            member_count: number;
+            cluster_count: number;
+        };
+        Person: {
+            id: string;
+            primary_email: string;
+            display_name: string;
+            /** @enum {string} */
+            lifecycle_state: "active" | "deactivated";
+            staff_keys: string[];
+            created_at: components["schemas"]["Time"];
+            updated_at: components["schemas"]["Time"];
+        };
+        OperatorGrant: {
+            grant: components["schemas"]["ResourceGrant"];
+            cluster_name: string;
+        };
+        OperatorCluster: {
+            cluster: components["schemas"]["Cluster"];
+            name: string;
+            organization_slug: string;
+            site: {
+                id: string;
+                name: string;
+            };
+            drivers: ("simulated" | "slurm" | "kubernetes")[];
+            access_list: {
+                generation: number;
+                state: string;
+            } | null;
+            observed_at: components["schemas"]["Time"] | null;
+            /** @description What a person must mend there */
+            failure: string | null;
+        };
+        OperatorMachine: {
+            /** Format: uuid */
+            id: string;
+            cluster_id: string;
+            name: string;
+            /** @enum {string} */
+            lifecycle_state: "registered" | "admitted" | "quarantined";
+            gpu_model?: string;
+            gpu_count?: number;
+            cpu_cores?: number;
+            memory_gib?: number;
+            ready?: boolean;
+            phase?: string;
+            observed_at?: components["schemas"]["Time"];
+            created_at: components["schemas"]["Time"];
+            updated_at: components["schemas"]["Time"];
+        };
+        Reservation: {
+            id: string;
+            organization_id: string;
+            cluster_id: string;
+            node_count: number;
+            /** @enum {string} */
+            state: "active" | "ended";
+            created_at: components["schemas"]["Time"];
+            ends_at?: components["schemas"]["Time"];
+            ended_at?: components["schemas"]["Time"];
+        };
+        StorageQuote: {
+            id: string;
+            organization_id: string;
+            target_cluster_id: string;
+            /** @enum {string} */
+            storage_type: "ceph" | "nfs";
+            /** @description What is added */
+            bytes: number;
+            /** @description What accepted purchases come to now */
+            current_bytes: number;
+            /** @description What they would come to */
+            total_bytes: number;
+            created_at: components["schemas"]["Time"];
+            expires_at: components["schemas"]["Time"];
+        };
+        StoragePurchase: {
+            id: string;
+            organization_id: string;
+            target_cluster_id: string;
+            /** @enum {string} */
+            storage_type: "ceph" | "nfs";
+            bytes: number;
+            quote_id: string;
+            /** @enum {string} */
+            state: "requested" | "active" | "declined";
+            created_by_user_id: string;
+            created_at: components["schemas"]["Time"];
+            decided_by_user_id?: string;
+            decided_at?: components["schemas"]["Time"];
+        };
+        Session: {
+            id: string;
+            login_name: string;
+            cluster_id: string;
+            user_id: string;
+            username: string;
+            key_id: string;
+            fingerprint: string;
+            remote_address: string;
+            login_node: string;
+            opened_at: components["schemas"]["Time"];
+            channels: number;
+            bytes_up: number;
+            bytes_down: number;
+        };
+        AuditEntry: {
+            seq: number;
+            at: components["schemas"]["Time"];
+            actor_user_id: string;
+            actor_email: string;
+            command_id?: string;
+            operation: string;
+            target: string;
+            organization_id?: string;
+            cluster_id?: string;
+            /** @description The person it was done to */
+            subject_user_id?: string;
+            reason: string;
+            source_address: string;
+            /** @description `done`, or `refused` and the code */
+            result: string;
+            /** @description What changed, for people */
+            details: string;
+            /** @description SHA-256 over the hash of the entry before and this one */
+            hash: string;
+        };
+        /** @description An installation as a file. Its names are camelCase, as people write it. */
+        Lab: {
+            users?: components["schemas"]["LabUser"][];
+            organizations?: components["schemas"]["LabOrganization"][];
+            clusters?: components["schemas"]["LabCluster"][];
+            grants?: components["schemas"]["LabGrant"][];
+        };
+        LabUser: {
+            email: components["schemas"]["Email"];
+            name?: components["schemas"]["Name"];
+            staff?: components["schemas"]["StaffKeys"];
+        };
+        LabOrganization: {
+            slug: string;
+            name: components["schemas"]["Name"];
+            autoJoinDomains?: components["schemas"]["Domains"];
+            members?: components["schemas"]["LabMember"][];
+        };
+        LabMember: {
+            email: components["schemas"]["Email"];
+            /** @enum {string} */
+            role: "owner" | "admin" | "member";
+            username?: string;
+            permissions?: ("clusters.read" | "clusters.ssh" | "clusters.ssh.admin" | "clusters.kubernetes" | "clusters.kubernetes.admin" | "clusters.configure" | "members.manage" | "reservations.read")[];
+        };
+        LabCluster: {
+            name: string;
+            /** @description A UUID; left out - one is made */
+            id?: string;
+            /** @description A slug */
+            organization: string;
+            site?: {
+                id: string;
+                name: string;
+            };
+            /** @enum {string} */
+            scheduler?: "sunk" | "kubernetes";
+            simulated?: components["schemas"]["LabSimulated"];
+            slurm?: {
+                [key: string]: unknown;
+            };
+            kubernetes?: {
+                [key: string]: unknown;
+            };
+        };
+        LabSimulated: {
+            computeNodes: number;
+            gpusPerNode: number;
+            /** @description How long applying takes */
+            applyMs?: number;
+            /** @description How long its control plane takes to start */
+            provisionMs?: number;
+            /** @description Jobs that run there */
+            runningJobs?: components["schemas"]["RunningJob"][];
+            /** @description What every compute node has */
+            machine?: {
+                gpuModel?: string;
+                cpuCores?: number;
+                memoryGib?: number;
+                ibSpeed?: string;
+            };
+            /** @description How many compute nodes take no work */
+            nodesDown?: number;
+            /** @description It does not answer, and reports nothing */
+            silent?: boolean;
+            /** @description In words, what keeps it from applying anything */
+            failure?: string;
+            schedulerFault?: components["schemas"]["LabFault"];
+            kubernetes?: {
+                version?: string;
+                kubeletVersion?: string;
+                server?: string;
+                /** @description PEM */
+                certificateAuthority?: string;
+                ready?: boolean;
+            };
+            storage?: {
+                types: ("ceph" | "weka" | "nfs")[];
+                quotaBytes?: number;
+                /** @description What the shared volume of a Slurm cluster asks for; left out - 100 GiB */
+                sharedVolumeBytes?: number;
+                fault?: components["schemas"]["LabFault"];
+            };
+        };
+        /** @description Why a part of a simulated cluster does not work */
+        LabFault: {
+            reason: string;
+            message: string;
+        };
+        LabGrant: {
+            user: components["schemas"]["Email"];
+            cluster: string;
+            /** @enum {string} */
+            relation: "kubernetes.viewer" | "kubernetes.developer" | "kubernetes.admin";
+            namespace?: components["schemas"]["Namespace"];
+            roleId?: components["schemas"]["RoleId"];
+            expiresAt?: string;
+        };
+        RunningJob: {
+            id: string;
+            user: string;
+            name: string;
+            machines: string[];
+        };
+        LabPlan: {
+            changes: components["schemas"]["LabChange"][];
+            restarts: components["schemas"]["LabRestart"][];
+        };
+        LabChange: {
+            /** @enum {string} */
+            action: "create" | "update" | "remove";
+            /** @enum {string} */
+            kind: "person" | "organization" | "member" | "cluster" | "grant";
+            name: string;
+            /** @description What changes, for people */
+            details: string;
+        };
+        LabRestart: {
+            cluster_id: string;
+            cluster_name: string;
+            /** @description Login accounts that appear */
+            added: string[];
+            removed: string[];
+            /** @description In this order */
+            restarts: ("login" | "controller" | "accounting" | "compute")[];
+            ended_jobs: components["schemas"]["RunningJob"][];
+        };
         /** Format: date-time */
         Time: string;
     };
@@ -466,13 +1446,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    organization_id: string;
-                    user_id: string;
-                    /** @enum {string} */
-                    role: "owner" | "admin" | "member";
-                    permissions: string[];
-                };
+                "application/json": components["schemas"]["MemberPermissions"];
             };
         };
         /** @description The request was refused; `code` says why */
@@ -504,6 +1478,42 @@ export interface components {
         AuditReason: string;
     };
     requestBodies: {
+        Member: {
+            content: {
+                "application/json": {
+                    email: components["schemas"]["Email"];
+                    /** @description For an account that is made now */
+                    name?: string;
+                    /** @enum {string} */
+                    role?: "owner" | "admin" | "member";
+                    /** @description Left out - one is made from the address */
+                    username?: string;
+                    permissions?: string[];
+                };
+            };
+        };
+        MemberRole: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    role: "owner" | "admin" | "member";
+                };
+            };
+        };
+        MemberUsername: {
+            content: {
+                "application/json": {
+                    username: string;
+                };
+            };
+        };
+        MemberPermissions: {
+            content: {
+                "application/json": {
+                    permissions: string[];
+                };
+            };
+        };
         SshKey: {
             content: {
                 "application/json": {
@@ -796,6 +1806,43 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    addMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["Member"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            /** @description The membership */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     getMemberPermissions: {
         parameters: {
             query?: never;
@@ -827,13 +1874,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": {
-                    permissions: string[];
-                };
-            };
-        };
+        requestBody: components["requestBodies"]["MemberPermissions"];
         responses: {
             200: components["responses"]["MemberPermissions"];
             default: components["responses"]["Error"];
@@ -930,6 +1971,1353 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccessList"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setMemberRole: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["MemberRole"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setMemberUsername: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["MemberUsername"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    removeMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who is no longer a member */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemovedMember"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListMembers: {
+        parameters: {
+            query?: {
+                email?: string;
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest membership first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        members: components["schemas"]["OperatorMember"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorAddMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["Member"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            /** @description The membership */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetMemberRole: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["MemberRole"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetMemberUsername: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["MemberUsername"];
+        responses: {
+            /** @description The membership */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetMemberPermissions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["MemberPermissions"];
+        responses: {
+            /** @description The keys granted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPermissions"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorRemoveMember: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who is no longer a member */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemovedMember"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListOrganizations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        organizations: components["schemas"]["OperatorOrganization"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreateOrganization: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    slug: string;
+                    display_name: components["schemas"]["Name"];
+                    owner_email: components["schemas"]["Email"];
+                    owner_username?: string;
+                    auto_join_domains?: components["schemas"]["Domains"];
+                };
+            };
+        };
+        responses: {
+            /** @description The organization */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorOrganization"];
+                };
+            };
+            /** @description The organization */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorOrganization"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorUpdateOrganization: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    display_name?: components["schemas"]["Name"];
+                    auto_join_domains?: components["schemas"]["Domains"];
+                };
+            };
+        };
+        responses: {
+            /** @description The organization */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorOrganization"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListPeople: {
+        parameters: {
+            query?: {
+                email?: string;
+                limit?: number;
+                /** @description From the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        people: components["schemas"]["Person"][];
+                        next_page_token?: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreatePerson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    email: components["schemas"]["Email"];
+                    name?: components["schemas"]["Name"];
+                    staff_keys?: components["schemas"]["StaffKeys"];
+                };
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description The person */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetStaffKeys: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    staff_keys: components["schemas"]["StaffKeys"];
+                };
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetPassword: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    password: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorDeactivatePerson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorReactivatePerson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        grants: components["schemas"]["OperatorGrant"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreateGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    email: components["schemas"]["Email"];
+                    cluster_id: string;
+                    /** @enum {string} */
+                    relation: "kubernetes.viewer" | "kubernetes.developer" | "kubernetes.admin";
+                    scope?: components["schemas"]["Namespace"];
+                    role_id?: components["schemas"]["RoleId"];
+                    expires_at?: components["schemas"]["Time"];
+                };
+            };
+        };
+        responses: {
+            /** @description The grant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorGrant"];
+                };
+            };
+            /** @description The grant */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorGrant"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorRevokeGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                grantID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The grant as it was */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorGrant"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListClusters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clusters: components["schemas"]["OperatorCluster"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreateCluster: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabCluster"];
+            };
+        };
+        responses: {
+            /** @description The cluster */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorCluster"];
+                };
+            };
+            /** @description The cluster */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorCluster"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorReleaseCluster: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                clusterID: components["parameters"]["ClusterID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cluster */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorCluster"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListMachines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                clusterID: components["parameters"]["ClusterID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        machines: components["schemas"]["OperatorMachine"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorAdmitMachine: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                machineID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The machine */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorMachine"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorQuarantineMachine: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                machineID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The machine */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorMachine"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListReservations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        reservations: components["schemas"]["Reservation"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreateReservation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    cluster_id: string;
+                    node_count: number;
+                    ends_at?: components["schemas"]["Time"];
+                };
+            };
+        };
+        responses: {
+            /** @description The reservation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description The reservation */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorEndReservation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                reservationID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The reservation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listReservations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        reservations: components["schemas"]["Reservation"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listPurchases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        purchases: components["schemas"]["StoragePurchase"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    createPurchase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    target_cluster_id: string;
+                    quote_id: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The purchase */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoragePurchase"];
+                };
+            };
+            /** @description The purchase */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoragePurchase"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    quotePurchase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    target_cluster_id: string;
+                    /** @enum {string} */
+                    storage_type: "ceph" | "nfs";
+                    /** @description Bytes to add */
+                    bytes: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The quote */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageQuote"];
+                };
+            };
+            /** @description The quote */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageQuote"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListPurchases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        purchases: components["schemas"]["StoragePurchase"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorAcceptPurchase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                purchaseID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The purchase */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoragePurchase"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorDeclinePurchase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                purchaseID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The purchase */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoragePurchase"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sessions: components["schemas"]["Session"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCloseSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                sessionID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session as it was */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListAuditEntries: {
+        parameters: {
+            query?: {
+                /** @description A user ID: who did it, or to whom it was done */
+                person?: string;
+                /** @description A cluster ID */
+                cluster?: string;
+                /** @description Not before */
+                from?: components["schemas"]["Time"];
+                /** @description Before */
+                to?: components["schemas"]["Time"];
+                limit?: number;
+                /** @description The `seq` of the last entry of the page before */
+                after?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page; the last one when it has fewer than `limit` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        entries: components["schemas"]["AuditEntry"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorGetGateway: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Names and keys */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        hostname: string;
+                        port: number;
+                        /** @description What it shows to people */
+                        host_key: string;
+                        /** @description What it shows to login nodes */
+                        public_key: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorExportLab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lab */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lab"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorApplyLab: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    lab: components["schemas"]["Lab"];
+                    /** @default false */
+                    prune?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description What was done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabPlan"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorPlanLab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    lab: components["schemas"]["Lab"];
+                    /** @default false */
+                    prune?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description What would be done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabPlan"];
                 };
             };
             default: components["responses"]["Error"];

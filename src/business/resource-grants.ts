@@ -1,6 +1,7 @@
 /** Kubernetes grants on single clusters, and whether a person may pass a gate. */
 import { DomainError } from '../domain/error.ts';
 import { coversNamespace, longestLasting } from '../domain/grant.ts';
+import { holdsStaffKey } from '../domain/staff.ts';
 import { findCluster } from '../store/clusters.ts';
 import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
 import { findMembership } from '../store/members.ts';
@@ -41,12 +42,13 @@ export async function getResourceAccess(
     return { ...passed, via: 'grant', grant_id, ...(expires_at === null ? {} : { expires_at }) };
   }
   const staff = await listStaffKeys(store.read, userId);
-  if (gate === 'read' ? staff.length > 0 : staff.includes('staff.operate'))
+  if (holdsStaffKey(staff, gate === 'read' ? 'staff.read' : 'staff.operate'))
     return { ...passed, via: 'staff' };
   throw noAccess();
 }
 
-function grantBody({ scope, role_id, expires_at, ...grant }: LiveGrant) {
+/** A grant as the API shows it. */
+export function grantBody({ scope, role_id, expires_at, ...grant }: LiveGrant) {
   return {
     ...grant,
     ...(scope === null ? {} : { scope }),

@@ -28,11 +28,18 @@ export async function registerSshKey(
   const userId = caller.userId;
   return runCommand(
     store,
-    { operation: 'registerSshKey', headers: command, caller, request: [key.material], now },
+    {
+      operation: 'registerSshKey',
+      headers: command,
+      caller,
+      request: [key.material],
+      about: { target: 'ssh_key', subject_user_id: userId, details: key.fingerprint },
+      now,
+    },
     {
       async apply(tx, commandId) {
         const made = await keys.createSshKey(tx, { userId, key, commandId, now });
-        return { target: made.key.id, result: keyReply(made, commandId) };
+        return { result: keyReply(made, commandId), about: { target: made.key.id } };
       },
     },
   );
@@ -49,11 +56,18 @@ export async function revokeSshKey(
   }
   return runCommand(
     store,
-    { operation: 'revokeSshKey', headers: command, caller, request: [keyId], now },
+    {
+      operation: 'revokeSshKey',
+      headers: command,
+      caller,
+      request: [keyId],
+      about: { target: keyId, subject_user_id: caller.userId },
+      now,
+    },
     {
       async apply(tx, commandId) {
         const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId, now });
-        return { target: keyId, result: keyReply(revoked, commandId) };
+        return { result: keyReply(revoked, commandId), about: { details: revoked.key.fingerprint } };
       },
     },
   );

@@ -8,6 +8,14 @@ export function print(line = ''): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** Writes lines of data to stdout; resolves when they are on their way, rejects when nobody reads them any more. */
+export function printAll(lines: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const text = lines.map((line) => `${line}\n`).join('');
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
 /** Writes one sentence to stderr. */
 export function say(sentence: string): void {
   process.stderr.write(`${sentence}\n`);
@@ -59,7 +67,9 @@ function reportCommander(error: CommanderError): number {
 function sentenceOf(message: string): string {
   const [, text = message, suggestion] =
     /^(?:error: )?(.*?)(?:\n\(Did you mean (.*)\?\))?$/s.exec(message) ?? [];
-  const clause = oneLine(text).replace(/\.$/, '').replace('. Expected', ': expected');
+  const clause = oneLine(text)
+    .replace(/\.$/, '')
+    .replace(/\. (Expected|Allowed)/, (_, word) => `: ${word.toLowerCase()}`);
   const start = clause.charAt(0).toUpperCase() + clause.slice(1);
   return suggestion ? `${start}; did you mean ${suggestion}?` : `${start}; see \`andromeda --help\`.`;
 }

@@ -8,10 +8,11 @@
  *
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { CallOptions } from './commands/call.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { exitStatus, type Outcome, usage } from './exit.ts';
+import { collect, environmentFlags, example } from './flags.ts';
 import { report, watchOutput } from './output.ts';
 
 export interface ServeOptions {
@@ -20,10 +21,18 @@ export interface ServeOptions {
   data?: string;
 }
 
+export interface BootstrapOptions {
+  config: string;
+  email: string;
+  name?: string;
+}
+
 /** What only the server's rooms can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
   serve(options: ServeOptions): Promise<number>;
+  /** Makes an operator in the installation's data directory. Resolves to the exit status. */
+  bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;
 }
@@ -32,7 +41,7 @@ export interface ServerCommands {
 export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
   watchOutput();
   let status: number = exitStatus.ok;
-  const program = createProgram(server, (ended) => {
+  const program = await createProgram(argv, server, (ended) => {
     status = ended;
   });
   try {
@@ -43,7 +52,11 @@ export async function run(argv: readonly string[], server: ServerCommands): Prom
   }
 }
 
-function createProgram(server: ServerCommands, finish: (status: number) => void): Command {
+async function createProgram(
+  argv: readonly string[],
+  server: ServerCommands,
+  finish: (status: number) => void,
+): Promise<Command> {
   const done = (outcome: Outcome) => finish(exitStatus[outcome]);
   const program = new Command('andromeda')
     .description('Access to GPU clusters: the service, and the client of its two APIs')
@@ -88,6 +101,12 @@ function createProgram(server: ServerCommands, finish: (status: number) => void)
 
   addAuth(program, done);
 
+  const admin = program
+    .command('admin')
+    .description('operate the installation: its people, its clusters, its audit trail');
+  // Some forty commands, which no other command should have to wait for.
+  if (argv.includes('admin')) (await import('./admin/program.ts')).addAdmin(admin, server, finish);
+
   program
     .command('version')
     .description('print the versions of this program and of what it runs on')
@@ -120,12 +139,6 @@ function addAuth(program: Command, done: (outcome: Outcome) => void): void {
     );
 }
 
-function environmentFlags(command: Command): Command {
-  return command
-    .addOption(new Option('--profile <name>', 'stored environment to use (ANDROMEDA_PROFILE; "default")'))
-    .addOption(new Option('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'));
-}
-
 function serveOptions({ config, demo, data }: { config?: string; demo?: true; data?: string }): ServeOptions {
   if (config !== undefined && demo) throw usage('Give either --config or --demo, not both.');
   if (config === undefined && !demo)
@@ -139,15 +152,7 @@ function serveOptions({ config, demo, data }: { config?: string; demo?: true; da
   };
 }
 
-function collect(value: string, previous: string[] | undefined): string[] {
-  return [...(previous ?? []), value];
-}
-
 function once(value: string, previous: string | undefined): string {
   if (previous !== undefined) throw usage('-d/--data may be given once.');
   return value;
-}
-
-function example(...lines: string[]): string {
-  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
 }

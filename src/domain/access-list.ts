@@ -1,6 +1,6 @@
 /**
- * The access list: whom one Slurm cluster must know (contract, "Cluster access list"). Computed from the present
- * truth, compared with the list that stands, and never patched.
+ * The access list: whom the Slurm clusters of an organization must know (contract, "Cluster access list"). Each entry
+ * follows from the present truth about one person alone.
  */
 import { createHash } from 'node:crypto';
 import { effectivePermissions, type Role } from './permission.ts';
@@ -15,8 +15,9 @@ export interface Member {
   role: Role;
   permissions: readonly string[];
   shell: string;
-  activeKeys: number;
   keySetGeneration: number;
+  /** Of the active keys, oldest first. */
+  keyFingerprints: readonly string[];
 }
 
 export interface AccessListUser {
@@ -25,29 +26,42 @@ export interface AccessListUser {
   accessMode: 'use' | 'admin';
   desiredLoginState: 'ready' | 'waiting_for_key';
   keySetGeneration: number;
+  keyFingerprints: readonly string[];
   shell: string;
 }
 
-/** Every member who holds `clusters.ssh` by any path, with or without a key, by user ID. */
-export function accessListUsers(members: readonly Member[]): AccessListUser[] {
-  const users: AccessListUser[] = [];
-  for (const member of members) {
-    const held = effectivePermissions(member.role, member.permissions);
-    if (!held.has('clusters.ssh')) continue;
-    users.push({
-      userId: member.userId,
-      username: member.username,
-      accessMode: held.has('clusters.ssh.admin') ? 'admin' : 'use',
-      desiredLoginState: member.activeKeys > 0 ? 'ready' : 'waiting_for_key',
-      keySetGeneration: member.keySetGeneration,
-      shell: member.shell,
-    });
-  }
-  return users.sort((a, b) => (a.userId < b.userId ? -1 : 1));
+/** A member's entry: everyone who holds `clusters.ssh` by any path has one, with or without a key. */
+export function accessListUser(member: Member): AccessListUser | undefined {
+  const held = effectivePermissions(member.role, member.permissions);
+  if (!held.has('clusters.ssh')) return undefined;
+  const { userId, username, keySetGeneration, keyFingerprints, shell } = member;
+  return {
+    userId,
+    username,
+    accessMode: held.has('clusters.ssh.admin') ? 'admin' : 'use',
+    desiredLoginState: keyFingerprints.length > 0 ? 'ready' : 'waiting_for_key',
+    keySetGeneration,
+    keyFingerprints,
+    shell,
+  };
 }
 
-/** A digest of a list's content; two lists are the same list exactly when their digests are equal. */
-export function accessListHash(users: readonly AccessListUser[]): string {
+/** Whether a person's entry stands as it should; undefined: they have, or should have, none. */
+export function isSameEntry(a: AccessListUser | undefined, b: AccessListUser | undefined): boolean {
+  if (!a || !b) return a === b;
+  return (
+    a.username === b.username &&
+    a.accessMode === b.accessMode &&
+    a.desiredLoginState === b.desiredLoginState &&
+    a.keySetGeneration === b.keySetGeneration &&
+    a.shell === b.shell &&
+    a.keyFingerprints.length === b.keyFingerprints.length &&
+    a.keyFingerprints.every((fingerprint, index) => fingerprint === b.keyFingerprints[index])
+  );
+}
+
+/** A digest of a list, its users by ID; two lists are the same list exactly when their digests are equal. */
+export function accessListHash(users: readonly Omit<AccessListUser, 'keyFingerprints'>[]): string {
   const hash = createHash('sha256');
   for (const user of users) {
     hash.update(

@@ -5,7 +5,16 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 
-export type IdPrefix = 'org' | 'user' | 'ssh_key' | 'org_username' | 'reservation' | 'grant' | 'command';
+export type IdPrefix =
+  | 'org'
+  | 'user'
+  | 'ssh_key'
+  | 'org_username'
+  | 'reservation'
+  | 'grant'
+  | 'command'
+  | 'quote'
+  | 'purchase';
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

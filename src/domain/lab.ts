@@ -2,12 +2,14 @@
 import { DomainError } from './error.ts';
 import { isUuid } from './id.ts';
 import { isPermissionKey, type PermissionKey, type Role } from './permission.ts';
+import type { SimulatedSettings } from './simulated.ts';
+import type { StaffKey } from './staff.ts';
 import { isUsername } from './username.ts';
 
 export interface LabUser {
   email: string;
   name?: string;
-  staff?: string[];
+  staff?: StaffKey[];
 }
 
 export interface LabMember {
@@ -30,9 +32,9 @@ export interface LabCluster {
   organization: string;
   site?: { id: string; name: string };
   scheduler?: 'sunk' | 'kubernetes';
-  simulated?: { computeNodes: number; gpusPerNode: number; applyMs?: number };
-  slurm?: object;
-  kubernetes?: object;
+  simulated?: SimulatedSettings;
+  slurm?: Record<string, unknown>;
+  kubernetes?: Record<string, unknown>;
 }
 
 export interface LabGrant {
@@ -51,7 +53,10 @@ export interface Lab {
   grants?: LabGrant[];
 }
 
-/** Throws `invalid_request` with the first thing in a lab that cannot be, beyond the shape of the file. */
+/**
+ * Throws `invalid_request` with the first thing in a lab that cannot be, beyond the shape of the file. What it means
+ * for an installation is for `planLab` to say.
+ */
 export function checkLab(lab: Lab): void {
   const users = new Set<string>();
   for (const user of lab.users ?? []) once(users, user.email.toLowerCase(), 'user');
@@ -77,9 +82,6 @@ export function checkLab(lab: Lab): void {
       const unknown = member.permissions?.find((permission) => !isPermissionKey(permission));
       if (unknown) throw invalid(`${unknown} is not a permission.`);
     }
-    if ((organization.members ?? []).every((member) => member.role !== 'owner')) {
-      throw invalid(`Organization ${organization.slug} needs an owner.`);
-    }
   }
   const names = new Set<string>();
   const ids = new Set<string>();
@@ -89,20 +91,17 @@ export function checkLab(lab: Lab): void {
       if (!isUuid(cluster.id)) throw invalid(`Cluster ${cluster.name}: the id ${cluster.id} is not a UUID.`);
       once(ids, cluster.id.toLowerCase(), 'cluster id');
     }
-    if (!slugs.has(cluster.organization)) {
-      throw invalid(
-        `Cluster ${cluster.name} names the organization ${cluster.organization}, which is not in the file.`,
-      );
-    }
     if (!cluster.simulated) {
       throw invalid(
         `Cluster ${cluster.name}: this version drives simulated clusters only; give it a simulated section.`,
       );
     }
+    const types = cluster.simulated.storage?.types ?? [];
+    if (types.includes('nfs') && types.length > 1) {
+      throw invalid(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
+    }
   }
   for (const grant of lab.grants ?? []) {
-    if (!names.has(grant.cluster))
-      throw invalid(`A grant names the cluster ${grant.cluster}, which is not in the file.`);
     if (grant.expiresAt !== undefined && Number.isNaN(Date.parse(grant.expiresAt))) {
       throw invalid(`A grant's expiresAt is "${grant.expiresAt}", which is not a time.`);
     }

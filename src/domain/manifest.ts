@@ -1,11 +1,18 @@
 /** What a driver is asked to make true, and what it reports back. Every kind of cluster speaks in these. */
+import type { SlurmConfiguration } from './slurm-configuration.ts';
 
-/** An access list as Platform accepted it: names frozen, numbers allocated. */
+/** An access list as Platform accepted it: names frozen, numbers allocated; and the configuration that goes with it. */
 export interface Manifest {
   clusterId: string;
+  /** 0 where there is no list, as on a Kubernetes-only cluster. */
   generation: number;
   /** The cluster's desired configuration version that this list goes with. */
   desiredGeneration: number;
+  /** 0 while no Slurm configuration was ever written. */
+  schedulerGeneration: number;
+  slurmConfiguration: SlurmConfiguration;
+  /** The version of the organization's list that the accounts are; one list serves all its clusters. 0: no list. */
+  listVersion: number;
   accounts: readonly ManifestAccount[];
 }
 
@@ -30,14 +37,94 @@ export interface LoginNodeReport {
   up: boolean;
 }
 
-/** What a cluster says of itself, all of it, each time it is asked. */
+/** A machine as Slurm or Kubernetes names it and sees it. What is not known is left out. */
+export interface MachineReport {
+  name: string;
+  /** Whether it takes work. */
+  ready: boolean;
+  /** In the scheduler's own words, such as `idle` or `Ready`. */
+  phase: string;
+  gpuModel?: string;
+  gpuCount?: number;
+  /** Logical cores. */
+  cpuCores?: number;
+  memoryGib?: number;
+  /** InfiniBand link speed, such as `400 Gb/sec`. */
+  ibSpeed?: string;
+}
+
+export interface RunningJob {
+  id: string;
+  /** The login name of who runs it. */
+  user: string;
+  name: string;
+  machines: string[];
+}
+
+/** Whether something works, as the cluster says of the configuration that is in force there. */
+export interface ConditionReport {
+  status: 'True' | 'False' | 'Unknown';
+  /** One word, such as `ControllerDown`. */
+  reason?: string;
+  /** In words, what must be mended. */
+  message?: string;
+  /** RFC 3339. Left out by a driver that does not know: then it is the report that first had this status. */
+  lastTransitionTime?: string;
+}
+
+export interface SchedulerReport {
+  /** What is set up there; null: nothing. */
+  configured: 'sunk' | 'kubernetes' | null;
+  ready?: ConditionReport;
+}
+
+export interface StorageReport {
+  ceph: boolean;
+  weka: boolean;
+  nfs: boolean;
+  /** The Ceph quota in force. */
+  quotaBytes?: number;
+  /** What the cluster's shared volume asked for: neither the quota nor what was bought. */
+  sharedVolumeBytes?: number;
+  /** Of Ceph or NFS. */
+  ready?: ConditionReport;
+}
+
+/** The Kubernetes API of a cluster, and the versions there. */
+export interface KubernetesReport {
+  /** `https://…`, as kubectl reaches it. */
+  server: string;
+  /** PEM; left out when the server's certificate is one that everyone trusts. */
+  certificateAuthority?: string;
+  ready: boolean;
+  /** The version that the control plane runs, and so the one that its nodes are to run. */
+  version?: string;
+  /** The oldest version that a node runs. */
+  kubeletVersion?: string;
+}
+
+/** What a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
 export interface Report {
   /** The manifest that is in force there, 0 before the first. */
   manifestGeneration: number;
   desiredGeneration: number;
   controlPlaneReady: boolean;
-  computeNodes: number;
+  scheduler?: SchedulerReport;
+  storage?: StorageReport;
+  kubernetes?: KubernetesReport;
+  machines: readonly MachineReport[];
+  /** Slurm jobs that run at the moment. */
+  runningJobs: readonly RunningJob[];
   loginNodes: readonly LoginNodeReport[];
+  /**
+   * The version of the organization's list that its accounts are of, from the manifest in force. 0, or left out: of
+   * none, so that only those named in `accounts` are there.
+   */
+  listVersion?: number;
+  /**
+   * The accounts of which the cluster says something of its own, in place of what that version says of them; one that
+   * should be there and is not has no keys and waits for one.
+   */
   accounts: readonly AccountReport[];
   /** In words, what stands in the way of the manifest and must be mended by a person; null when nothing does. */
   failure: string | null;

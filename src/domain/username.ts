@@ -23,12 +23,12 @@ export function homeOf(username: string): string {
   return `/home/${username}`;
 }
 
-/** A login name made from an email address, avoiding names that `isTaken`. */
-export function usernameFromEmail(email: string, isTaken: (name: string) => boolean): string {
+/** Login names made from an email address, best first, without end. */
+export function* usernamesFromEmail(email: string): Generator<string> {
   const local = (email.split('@')[0] ?? '').toLowerCase().replace(/[^a-z0-9_-]/g, '');
   const stem = (local.replace(/^[^a-z]+/, '') || 'user').slice(0, 28);
   for (let suffix = 0; ; suffix++) {
     const name = suffix === 0 ? stem : `${stem}${suffix + 1}`;
-    if (isUsername(name) && !isTaken(name)) return name;
+    if (isUsername(name)) yield name;
   }
 }

@@ -28,6 +28,7 @@ export interface GatewayOptions {
 
 /** Sessions that match every field given; all of them when none is. */
 export interface SessionFilter {
+  id?: string;
   clusterId?: string;
   userId?: string;
   keyId?: string;
@@ -130,8 +131,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 function matches(session: Session, filter: SessionFilter): boolean {
   const route = session.admitted?.route;
   if (!route) return false;
-  const { clusterId, userId, keyId, loginNode } = filter;
+  const { id, clusterId, userId, keyId, loginNode } = filter;
   return (
+    (id === undefined || id === session.id) &&
     (clusterId === undefined || clusterId === route.clusterId) &&
     (userId === undefined || userId === route.userId) &&
     (keyId === undefined || keyId === route.keyId) &&

@@ -43,6 +43,7 @@ export interface SessionInfo {
 }
 
 export interface Session {
+  readonly id: string;
   readonly remoteAddress: string;
   /** What was proven and where it leads; undefined before the login. */
   readonly admitted: { attempt: Attempt; route: Route } | undefined;
@@ -82,6 +83,7 @@ export function startSession(socket: Socket, context: SessionContext): Session {
   const grace = setTimeout(() => finish('login took too long'), limits.loginGraceMs).unref();
 
   const session: Session = {
+    id,
     remoteAddress,
     get admitted() {
       return admitted;

@@ -1,41 +1,59 @@
-/** The /docs page: the document made readable, in one self-contained page without scripts. */
+/**
+ * The /docs page: the document made readable, in one self-contained page. Its script (docs/page.js) adds signing in and
+ * trying calls; without it the page is the same to read. It asks nobody but its own API and the issuer for anything.
+ */
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { type Document, resolve } from './document.ts';
+import { tryForm } from './docs/form.ts';
+import { prose, text } from './docs/html.ts';
+import { reference } from './docs/reference.ts';
+import { type DocsSignIn, sessionFacts, sessionPanel } from './docs/session.ts';
+import { style } from './docs/style.ts';
+import type { Document } from './document.ts';
 
-const style = `
-:root{color-scheme:light dark;--fg:#1c2330;--dim:#5b6577;--bg:#fbfbfd;--line:#e2e5ec;--card:#fff;--get:#0b6bcb;--post:#12805c;--put:#9a5b00}
-@media(prefers-color-scheme:dark){:root{--fg:#e6e9ef;--dim:#98a2b3;--bg:#12151b;--line:#2a303b;--card:#191d25;--get:#6cb0ff;--post:#58c9a0;--put:#e2a95a}}
-body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif}
-main{max-width:54rem;margin:0 auto;padding:2rem 1.25rem 4rem}
-h1{margin:0 0 .25rem}h2{margin:2.5rem 0 .75rem}a{color:var(--get)}
-code{font:.9em ui-monospace,monospace}.dim{color:var(--dim)}
-details{background:var(--card);border:1px solid var(--line);border-radius:.6rem;margin:.5rem 0}
-summary{padding:.7rem 1rem;cursor:pointer;display:flex;gap:.8rem;flex-wrap:wrap;align-items:baseline}
-summary span{color:var(--dim)}.body{padding:0 1rem 1rem}
-.m{font:600 .8rem ui-monospace,monospace;min-width:3.2rem}.get{color:var(--get)}.post{color:var(--post)}.put,.delete{color:var(--put)}
-table{border-collapse:collapse;width:100%;font-size:.92rem}td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-top:1px solid var(--line);vertical-align:top}
-.old{text-decoration:line-through}`;
+export interface DocsOptions {
+  document: Document;
+  /** Where this API is meant to be called. */
+  url: string;
+  /** The other API, for the link at the top. */
+  sibling: { title: string; url: string };
+  signIn: DocsSignIn;
+}
 
-/** Nothing but our own style sheet: no script, no frame, no request to anywhere. */
-export const docsPolicy = {
-  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-};
+const script = readFileSync(new URL('./docs/page.js', import.meta.url), 'utf8');
 
-/** The page for a document, with a link to the other API's. */
-export function docsPage(document: Document, sibling: { title: string; url: string }): string {
+/** What the page may do: our own style sheet and script, by their hashes, and calls to its API and the issuer. */
+export function docsHeaders(issuer: string): Record<string, string> {
+  const policy = [
+    "default-src 'none'",
+    `style-src '${hash(style)}'`,
+    `script-src '${hash(script)}'`,
+    `connect-src 'self' ${new URL(issuer).origin}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    'Content-Security-Policy': policy.join('; '),
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+  };
+}
+
+/** The page for a document. */
+export function docsPage({ document, url, sibling, signIn }: DocsOptions): string {
   const { title, version, description } = document.info;
   const sections = (document.tags ?? []).map(
     (tag) =>
-      `<h2>${text(tag.name)}</h2><p class="dim">${text(tag.description)}</p>${operations(document, tag.name)}`,
+      `<h2>${text(tag.name)}</h2><p class="dim">${prose(tag.description)}</p>${operations(document, tag.name)}`,
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${text(title)}</title><style>${style}</style></head><body><main>
-<h1>${text(title)} <span class="dim">${text(version)}</span></h1><p>${text(description)}</p>
+<title>${text(title)}</title><style>${style}</style></head><body><main id="page" ${sessionFacts(url, signIn)}>
+<h1>${text(title)} <span class="dim">${text(version)}</span></h1><p>${prose(description)}</p>
 <p><a href="/openapi.json">openapi.json</a> · <a href="${text(sibling.url)}/docs">${text(sibling.title)}</a></p>
-${sections.join('\n')}</main></body></html>`;
+${sessionPanel}
+${sections.join('\n')}</main><script type="module">${script}</script></body></html>`;
 }
 
 function operations(document: Document, tag: string): string {
@@ -51,64 +69,10 @@ function operations(document: Document, tag: string): string {
 }
 
 function section(document: Document, method: string, path: string, operation: OpenAPIV3_1.OperationObject) {
-  const inputs = (operation.parameters ?? []).map((parameter) => {
-    const {
-      name,
-      in: place,
-      description,
-      schema,
-    } = resolve<OpenAPIV3_1.ParameterObject>(document, parameter);
-    return row(name, place, describe(document, schema as Schema), description);
-  });
-  const body = schemaOf(document, operation.requestBody);
-  const fields = body
-    ? properties(document, body).map(([name, type, note]) => row(name, 'body', type, note))
-    : [];
-  const success = operation.responses?.['201'] ?? operation.responses?.['200'];
-  const reply = schemaOf(document, success);
-  const replies = reply
-    ? properties(document, reply).map(([name, type, note]) => row(name, '', type, note))
-    : [];
   return `<details><summary><b class="m ${method}">${method.toUpperCase()}</b><code${operation.deprecated ? ' class="old"' : ''}>${text(path)}</code><span>${text(operation.summary)}</span></summary>
-<div class="body"><p>${text(operation.description)}</p>${table('Send', [...inputs, ...fields])}${table('Get', replies)}</div></details>`;
+<div class="body"><p>${prose(operation.description)}</p>${reference(document, operation)}${tryForm(document, method, path, operation)}</div></details>`;
 }
 
-type Schema = OpenAPIV3_1.SchemaObject;
-
-function schemaOf(document: Document, holder: unknown): Schema | undefined {
-  if (!holder) return undefined;
-  const { content } = resolve<OpenAPIV3_1.ResponseObject>(document, holder);
-  const schema = content?.['application/json']?.schema;
-  return schema && resolve<Schema>(document, schema);
-}
-
-function properties(document: Document, schema: Schema): [string, string, string | undefined][] {
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => {
-    const { description } = resolve<Schema>(document, property);
-    return [name, describe(document, property as Schema), description];
-  });
-}
-
-function describe(document: Document, holder: Schema | undefined): string {
-  if (!holder) return '';
-  const schema = resolve<Schema>(document, holder);
-  if (schema.enum) return schema.enum.map(String).join(' | ');
-  if (schema.type === 'array') return `list of ${describe(document, schema.items as Schema)}`;
-  if (schema.type === 'object' && schema.properties)
-    return `{ ${Object.keys(schema.properties).join(', ')} }`;
-  return [schema.type ?? schema.oneOf?.map((one) => describe(document, one as Schema)) ?? '']
-    .flat()
-    .join(' or ');
-}
-
-function table(title: string, rows: string[]): string {
-  return rows.length === 0 ? '' : `<h4>${title}</h4><table>${rows.join('')}</table>`;
-}
-
-function row(name: string, place: string, type: string, note = ''): string {
-  return `<tr><td><code>${text(name)}</code></td><td class="dim">${text(place)}</td><td>${text(type)}</td><td class="dim">${text(note)}</td></tr>`;
-}
-
-function text(value = ''): string {
-  return value.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+function hash(source: string): string {
+  return `sha256-${createHash('sha256').update(source).digest('base64')}`;
 }

@@ -55,6 +55,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     return entry;
   }
 
+  // A change of the person may be the end of their account: who they are is looked up again.
+  options.store.onChange((changes) => {
+    const users = new Set(changes.map((change) => ('userId' in change ? change.userId : '')));
+    for (const [authorization, { userId = '' }] of known)
+      if (userId !== '' && users.has(userId)) known.delete(authorization);
+  });
+
   return async (authorization, serviceAccountRefusal) => {
     let entry = known.get(authorization ?? '');
     if (entry && entry.expiresAt <= options.now()) {

@@ -1,8 +1,9 @@
 /** From a verified token to an account. */
 import { DomainError } from '../domain/error.ts';
-import { appendAuditEntry } from '../store/commands.ts';
+import { appendAuditEntry } from '../store/audit.ts';
 import type { Store, Tx } from '../store/index.ts';
-import { createMembership, wasEverMember } from '../store/members.ts';
+import { wasEverMember } from '../store/members.ts';
+import { createMembership } from '../store/memberships.ts';
 import { findAutoJoinOrganization } from '../store/organizations.ts';
 import { toTime } from '../store/time.ts';
 import { createIdentity, createUser, findIdentity, findUserByEmail, systemUserId } from '../store/users.ts';
@@ -22,7 +23,7 @@ interface PersonDeps {
 export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: string): Promise<string> {
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
-  if (bound !== undefined) return bound;
+  if (bound !== undefined) return requireActive(bound);
   const claims = hasVerifiedEmail(token.claims) ? token.claims : await userinfoOf(deps, token, raw);
   if (!hasVerifiedEmail(claims)) {
     throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
@@ -30,7 +31,7 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   const now = deps.now();
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
-    if (earlier !== undefined) return earlier;
+    if (earlier !== undefined) return requireActive(earlier);
     const userId = await accountFor(tx, claims, now);
     await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
     return userId;
@@ -56,6 +57,12 @@ function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
   return typeof email === 'string' && /^[^@\s]+@[^@\s]+$/.test(email) && email_verified === true;
 }
 
+/** A deactivated account lets nobody in. Throws `unauthorized`. */
+function requireActive({ userId, state }: { userId: string; state: string }): string {
+  if (state === 'active') return userId;
+  throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
+}
+
 async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string> {
   const { email, name, preferred_username } = profile;
   const domain = email.slice(email.lastIndexOf('@') + 1);
@@ -64,6 +71,7 @@ async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string
   if (!existing && orgId === undefined) {
     throw new DomainError('unauthorized', `There is no account for ${email}. Ask your operator for one.`);
   }
+  if (existing) requireActive({ userId: existing.id, state: existing.lifecycle_state });
   const userId =
     existing?.id ??
     (await createUser(
@@ -80,9 +88,10 @@ async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string
     await appendAuditEntry(tx, {
       at: toTime(now),
       actor_user_id: systemUserId,
-      command_id: null,
       operation: 'joinByDomain',
       target: `${orgId}/${userId}`,
+      organization_id: orgId,
+      subject_user_id: userId,
       reason: `The sign-in domain ${domain} joins the organization automatically`,
       source_address: '',
       result: 'done',

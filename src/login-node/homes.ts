@@ -30,24 +30,24 @@ export function prepareDirs(dataDir: string, code: string): PlaceDirs {
   return dirs;
 }
 
-/** The home of an account as its sessions see it. */
-export function homeOf(place: Place, dirs: PlaceDirs, account: Account): string {
+/** The home of an account as its sessions see it, made if it is missing: most accounts never have a session. */
+export function prepareHome(place: Place, dirs: PlaceDirs, account: Account): string {
+  makeHome(place, join(dirs.homes, account.username), account);
   return place.kind === 'namespace' ? `/home/${account.username}` : join(dirs.homes, account.username);
 }
 
-/** Makes every account's home and checks that the account can get there. Throws a sentence for the operator. */
-export async function prepareHomes(
+/** Makes the names known and checks that accounts can get to their homes. Throws a sentence for the operator. */
+export async function prepareNames(
   place: Place,
   dirs: PlaceDirs,
   accounts: readonly Account[],
 ): Promise<void> {
-  const added = accounts.filter((account) => makeHome(place, join(dirs.homes, account.username), account));
   if (place.kind === 'namespace') writeNames(dirs, accounts);
-  const first = added[0] ?? accounts[0];
+  const [first] = accounts;
   if (place.kind === 'root' && first) await requireReachable(dirs.homes, first);
 }
 
-function makeHome(place: Place, home: string, account: Account): boolean {
+function makeHome(place: Place, home: string, account: Account): void {
   const created = !existsSync(home);
   if (created) {
     mkdirSync(home, { mode: 0o700 });
@@ -58,7 +58,6 @@ function makeHome(place: Place, home: string, account: Account): boolean {
     if (created) chownSync(home, account.uid, account.gid);
     else if (uid !== account.uid || gid !== account.gid) lchownSync(home, account.uid, account.gid);
   }
-  return created;
 }
 
 async function requireReachable(homes: string, account: Account): Promise<void> {

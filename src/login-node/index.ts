@@ -6,12 +6,13 @@
  * forwarding. It must not: decide who has access (the caller sets the accounts), listen beyond loopback, run a
  * session as root, or outlive the server.
  *
- * The flow: this file starts `main.ts serve` → `serve.ts` prepares homes (`homes.ts`) and the place where
+ * The flow: this file, with the first connection where it is on demand (`on-demand.ts`), starts `main.ts serve` → `serve.ts` prepares homes (`homes.ts`) and the place where
  * sessions run (`place.ts`) → `server.ts` lets the gateway in (ssh2 does transport and authentication,
  * `transport.ts`) → `connection.ts` and `channel.ts` speak the connection protocol → `session.ts` turns
  * requests into a program (`command.ts`) and runs it (`running.ts`, `running-pty.ts`).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import type { Logger } from '../log.ts';
 import { roomProcess } from './entry.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
@@ -28,6 +29,8 @@ export interface LoginNodeOptions {
   sftp?: 'system' | 'own';
   /** False: do without a mount namespace, even where one is possible. */
   namespace?: boolean;
+  /** Where somebody else takes the connections, which then come with `adopt`; left out: a port of its own. */
+  port?: number;
 }
 
 export interface LoginNode {
@@ -43,6 +46,8 @@ export interface LoginNode {
   readonly exited: Promise<void>;
   /** Replaces the accounts; the sessions of removed ones have ended when this resolves. */
   setAccounts(accounts: readonly Account[]): Promise<void>;
+  /** Hands over a connection from which nothing has been read. */
+  adopt(socket: Socket): void;
   stop(): Promise<void>;
 }
 
@@ -110,6 +115,7 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
     accounts: options.accounts,
     sftp: options.sftp ?? 'system',
     namespace: options.namespace ?? true,
+    port: options.port,
   };
   tell(child, { type: 'start', settings });
 
@@ -142,6 +148,10 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
         waiting.set(id, (error) => (error === undefined ? resolve() : reject(new Error(error))));
         tell(child, { type: 'accounts', id, accounts });
       });
+    },
+    adopt(socket) {
+      if (!child.connected) socket.destroy();
+      else child.send({ type: 'connection' } satisfies ToLoginNode, socket, () => undefined);
     },
     stop,
   };

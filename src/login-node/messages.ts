@@ -18,11 +18,15 @@ export interface Settings {
   sftp: 'system' | 'own';
   /** False: no mount namespace, even where one is possible. */
   namespace: boolean;
+  /** The port on which the server's process takes connections and hands them over; left out: one of its own. */
+  port?: number | undefined;
 }
 
 export type ToLoginNode =
   | { type: 'start'; settings: Settings }
   | { type: 'accounts'; id: number; accounts: readonly Account[] }
+  /** Comes with the socket. */
+  | { type: 'connection' }
   | { type: 'stop' };
 
 export type FromLoginNode =

@@ -1,9 +1,10 @@
 /** The login node's process: takes its settings from the server that started it, and ends when that is gone. */
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { LogFields, Logger } from '../log.ts';
 import { loadSshKey } from '../ssh-key-file.ts';
 import { codeRoot } from './entry.ts';
-import { prepareDirs, prepareHomes } from './homes.ts';
+import { prepareDirs, prepareNames } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
 import { choosePlace, requireOrdinary } from './place.ts';
@@ -27,7 +28,7 @@ export function serveLoginNode(): void {
     log.error('login_node_crashed', { error });
     void finish(1);
   });
-  process.on('message', (message: ToLoginNode) => {
+  process.on('message', (message: ToLoginNode, handle: unknown) => {
     if (message.type === 'start') {
       node = start(message.settings, log);
       node.catch((error: unknown) => {
@@ -40,6 +41,10 @@ export function serveLoginNode(): void {
         const error = await node?.then((it) => it.setAccounts(message.accounts)).then(nothing, sentence);
         tell({ type: 'accounts', id: message.id, error });
       });
+    } else if (message.type === 'connection') {
+      const socket = handle as Socket | undefined;
+      // Undefined when the client has hung up on the way here.
+      if (socket) node?.then((it) => it.server.adopt(socket)).catch(() => socket.destroy());
     } else {
       void finish(0);
     }
@@ -77,15 +82,16 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
     dirs,
     makePipes,
     sftp: settings.sftp,
+    port: settings.port,
     log,
   });
   const setAccounts = async (accounts: readonly Account[]) => {
     requireUsable(accounts);
-    await prepareHomes(place, dirs, accounts);
+    await prepareNames(place, dirs, accounts);
     await server.setAccounts(accounts);
   };
   await setAccounts(settings.accounts);
-  const port = await server.listen();
+  const port = settings.port ?? (await server.listen());
   tell({ type: 'ready', port, hostKey: hostKey.publicKey });
   return { server, setAccounts };
 }

@@ -1,12 +1,12 @@
 /** The SSH server of a login node: who may log in, what a connection may open, and the end of it all. */
 import { timingSafeEqual } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import ssh2, { type AuthContext, type Connection, type ParsedKey } from 'ssh2';
 import type { Logger } from '../log.ts';
 import type { Channel } from './channel.ts';
 import { type ConnectionLayer, connectionLayer } from './connection.ts';
 import { forward } from './forward.ts';
-import { homeOf } from './homes.ts';
+import { prepareHome } from './homes.ts';
 import type { Account } from './messages.ts';
 import type { MakePipes } from './pipes.ts';
 import type { Place, PlaceDirs } from './place.ts';
@@ -31,11 +31,15 @@ export interface ServerParts {
   dirs: PlaceDirs;
   makePipes: MakePipes | undefined;
   sftp: 'system' | 'own';
+  /** Where clients connect when it does not listen itself. */
+  port?: number | undefined;
   log: Logger;
 }
 
 export interface LoginServer {
   listen(): Promise<number>;
+  /** Serves a client whose connection somebody else took. */
+  adopt(socket: Socket): void;
   /** Ends the sessions of accounts that are gone or whose numbers changed. */
   setAccounts(accounts: readonly Account[]): Promise<void>;
   stop(): Promise<void>;
@@ -48,7 +52,7 @@ export function createLoginServer(parts: ServerParts): LoginServer {
   const gatewayKey: ParsedKey = authorized;
   const open = new Map<Connection, { end(): void; username: string | undefined }>();
   let accounts = new Map<string, Account>();
-  let port = 0;
+  let port = parts.port ?? 0;
 
   const server = new ssh2.Server(
     { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
@@ -114,7 +118,7 @@ export function createLoginServer(parts: ServerParts): LoginServer {
       context() {
         const account = accounts.get(username);
         if (!account) throw new Error(`The account ${username} is gone.`);
-        return { place, account, home: homeOf(place, dirs, account), sshConnection };
+        return { place, account, home: prepareHome(place, dirs, account), sshConnection };
       },
       makePipes: parts.makePipes,
       sftp: parts.sftp,
@@ -133,6 +137,7 @@ export function createLoginServer(parts: ServerParts): LoginServer {
           resolve(port);
         });
       }),
+    adopt: (socket) => void server.injectSocket(socket),
     async setAccounts(next) {
       const before = accounts;
       accounts = new Map(next.map((account) => [account.username, account]));

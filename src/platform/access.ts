@@ -1,6 +1,8 @@
 /** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
 import { DomainError } from '../domain/error.ts';
 import { isUuid } from '../domain/id.ts';
+import type { PermissionKey } from '../domain/permission.ts';
+import { holdsStaffKey } from '../domain/staff.ts';
 import { type Cluster, findCluster } from '../store/clusters.ts';
 import { hasLiveGrant } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
@@ -28,7 +30,17 @@ export function requireClusterId(clusterId: string): string {
 export async function canReadClusters(db: Reader, userId: string, orgId: string): Promise<boolean> {
   const membership = await findMembership(db, orgId, userId);
   if (membership?.permissions.has('clusters.read')) return true;
-  return (await listStaffKeys(db, userId)).length > 0;
+  return holdsStaffKey(await listStaffKeys(db, userId), 'staff.read');
+}
+
+/** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
+export async function requirePermission(
+  db: Reader,
+  { userId, orgId, permission }: { userId: string; orgId: string; permission: PermissionKey },
+): Promise<void> {
+  const membership = await findMembership(db, orgId, userId);
+  if (membership?.permissions.has(permission)) return;
+  throw new DomainError('forbidden', `This needs the permission ${permission} in the organization.`);
 }
 
 /**

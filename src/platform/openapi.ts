@@ -76,6 +76,140 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clusters/{clusterId}/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a cluster is set up with, whether that works, and what can be bought for it
+         * @description From the cluster's latest report. Without one in the last two minutes, `state` is `unknown` and what the cluster
+         *     has is left out.
+         */
+        get: operations["getClusterOptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/machines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The machines of a cluster
+         * @description Ordered by ID, a page at a time. Machines that the cluster no longer has are not listed.
+         */
+        get: operations["listMachines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/kubeconfig": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A kubeconfig for the cluster
+         * @description Needs `clusters.kubernetes`, or a live grant on the cluster or one of its namespaces. The file holds no
+         *     credential: kubectl signs you in with the plugin oidc-login when it first needs to.
+         */
+        get: operations["getKubeconfig"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/scheduler-configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A cluster's Slurm configuration
+         * @description Needs `clusters.configure`. A field that was never set is left out.
+         */
+        get: operations["getSchedulerConfiguration"];
+        /**
+         * Replace a cluster's Slurm configuration
+         * @description Needs `clusters.configure`. The whole of it: a field that is left out is cleared. Applying it closes the open SSH
+         *     sessions on the cluster, and a new `computeS6Packages` restarts every compute node and ends the jobs there; the
+         *     configuration that stands already changes nothing.
+         */
+        put: operations["setSchedulerConfiguration"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgId}/scheduler-configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The Slurm configuration that new clusters of the organization start with
+         * @description Needs `clusters.configure`. Empty when there is no default.
+         */
+        get: operations["getDefaultSchedulerConfiguration"];
+        /**
+         * Replace the Slurm configuration that new clusters of the organization start with
+         * @description Needs `clusters.configure`. The whole of it: a field that is left out is cleared. Clusters that are there
+         *     already keep theirs.
+         */
+        put: operations["setDefaultSchedulerConfiguration"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgId}/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The storage of every cluster that the organization owns
+         * @description Needs `clusters.read` in the organization; a grant on one cluster is not enough, see that cluster's options.
+         *     All of it in one response, clusters without storage and released ones included.
+         */
+        get: operations["listStorage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -151,6 +285,149 @@ export interface components {
             /** Format: date-time */
             observed_at?: string;
         };
+        /** @description Whether something works; there only when it describes the cluster's current configuration */
+        Condition: {
+            /** @enum {string} */
+            type: "SUNKReady" | "ControlPlaneAvailable" | "StorageReady";
+            /** @enum {string} */
+            status: "True" | "False" | "Unknown";
+            observedGeneration: number;
+            reason?: string;
+            message?: string;
+            /** Format: date-time */
+            lastTransitionTime?: string;
+        };
+        /** @enum {string} */
+        ObservedState: "available" | "unknown" | "unavailable";
+        /** @enum {string} */
+        Configured: "configured" | "not_configured" | "unknown";
+        /** @description Where more storage is bought, at the Business API */
+        StoragePurchase: {
+            /** @enum {string} */
+            method: "POST";
+            path: string;
+            /** Format: uuid */
+            target_cluster_id: string;
+            /** @description What accepted purchases come to */
+            admittedQuotaBytes?: number;
+        };
+        ClusterOptions: {
+            state: components["schemas"]["ObservedState"];
+            reason?: string;
+            /** Format: date-time */
+            observedAt?: string;
+            scheduler: {
+                configured: {
+                    /** @enum {string} */
+                    state: "configured" | "none" | "unknown";
+                    /**
+                     * @description There when `state` is `configured`
+                     * @enum {string}
+                     */
+                    value?: "sunk" | "kubernetes";
+                };
+                ready?: components["schemas"]["Condition"];
+                supported: {
+                    kubernetes: boolean;
+                    sunk: boolean;
+                };
+            };
+            storage: {
+                configured: {
+                    ceph: components["schemas"]["Configured"];
+                    weka: components["schemas"]["Configured"];
+                    nfs: components["schemas"]["Configured"];
+                };
+                /** @description The Ceph quota that the cluster reports */
+                quotaBytes?: number;
+                ready?: components["schemas"]["Condition"];
+                /** @description What can be bought */
+                supported: {
+                    ceph: boolean;
+                    nfs: boolean;
+                };
+                purchase: components["schemas"]["StoragePurchase"];
+            };
+        };
+        Machine: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            lifecycle_state: "registered" | "admitted" | "quarantined";
+            hardware: {
+                gpu_model?: string;
+                gpu_count?: number;
+                /** @description Logical cores */
+                cpu_cores?: number;
+                memory_gib?: number;
+                /** @description InfiniBand link speed */
+                ib_speed?: string;
+            };
+            /** @description The latest report of the machine */
+            observed?: {
+                ready: boolean;
+                /** @description In the scheduler's own words */
+                phase: string;
+                /** @enum {string} */
+                freshness: "fresh" | "stale" | "unknown";
+                /** Format: date-time */
+                observed_at: string;
+                generation: number;
+            };
+        };
+        /** @description File name to text */
+        SlurmFiles: {
+            [key: string]: string;
+        };
+        SlurmConfiguration: {
+            /** @description Partition definitions in place of the generated ones */
+            slurmPartitions?: string;
+            /** @description Lines appended to slurm.conf */
+            slurmExtraConfig?: string;
+            /** @description Lines appended to cgroup.conf */
+            cgroupExtraConfig?: string;
+            /** @description gres.conf in place of the generated one */
+            gresConf?: string;
+            prolog?: components["schemas"]["SlurmFiles"];
+            epilog?: components["schemas"]["SlurmFiles"];
+            controllerEtc?: components["schemas"]["SlurmFiles"];
+            /** @description Script that runs when a login node starts */
+            loginS6Packages?: string;
+            /** @description Script that runs when a compute node starts */
+            computeS6Packages?: string;
+        };
+        DefaultSlurmConfiguration: {
+            slurmExtraConfig?: string;
+            cgroupExtraConfig?: string;
+            prolog?: components["schemas"]["SlurmFiles"];
+            epilog?: components["schemas"]["SlurmFiles"];
+            controllerEtc?: components["schemas"]["SlurmFiles"];
+            loginS6Packages?: string;
+            computeS6Packages?: string;
+        };
+        StorageInventoryEntry: {
+            /** Format: uuid */
+            clusterId: string;
+            clusterName: string;
+            /** @enum {string} */
+            lifecycleState: "provisioning" | "active" | "releasing" | "released";
+            state: components["schemas"]["ObservedState"];
+            reason?: string;
+            /** Format: date-time */
+            observedAt?: string;
+            backends: {
+                /** @enum {string} */
+                type: "ceph" | "weka" | "nfs";
+                configured: components["schemas"]["Configured"];
+                /** @description The Ceph quota that the cluster applied */
+                configuredQuotaBytes?: number;
+                /** @description What active purchases come to; neither what is used nor what is free */
+                purchasedRawBytes?: number;
+                ready?: components["schemas"]["Condition"];
+                purchase?: components["schemas"]["StoragePurchase"];
+            }[];
+        };
     };
     responses: {
         /** @description The request was refused; `code` says why */
@@ -165,6 +442,7 @@ export interface components {
     };
     parameters: {
         ClusterId: string;
+        OrgId: string;
         /** @description Required */
         BusinessOrgId: string;
     };
@@ -271,6 +549,228 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SshAccess"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getClusterOptions: {
+        parameters: {
+            query?: {
+                /** @description Required */
+                businessOrgId?: components["parameters"]["BusinessOrgId"];
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The options */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterOptions"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMachines: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+                limit?: number;
+                /** @description The `next_page_token` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of machines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        organization_id: string;
+                        /** Format: uuid */
+                        cluster_id: string;
+                        items: components["schemas"]["Machine"][];
+                        next_page_token?: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getKubeconfig: {
+        parameters: {
+            query: {
+                organizationId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description YAML */
+                        kubeconfig: string;
+                        /**
+                         * Format: date-time
+                         * @description When the grant that admits you ends; left out when nothing ends
+                         */
+                        accessExpiresAt?: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getSchedulerConfiguration: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlurmConfiguration"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setSchedulerConfiguration: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SlurmConfiguration"];
+            };
+        };
+        responses: {
+            /** @description The configuration as stored */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlurmConfiguration"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getDefaultSchedulerConfiguration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgId: components["parameters"]["OrgId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The default */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefaultSlurmConfiguration"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setDefaultSchedulerConfiguration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgId: components["parameters"]["OrgId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefaultSlurmConfiguration"];
+            };
+        };
+        responses: {
+            /** @description The default as stored */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefaultSlurmConfiguration"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listStorage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgId: components["parameters"]["OrgId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The inventory */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["StorageInventoryEntry"][];
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -1,12 +1,11 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
-import { DomainError } from '../domain/error.ts';
 import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
 import { findAccessList, isOnAccessList } from '../store/access-lists.ts';
-import { findMembership, findUsername } from '../store/members.ts';
+import { findUsername } from '../store/members.ts';
 import { findObservation, findObservedAccount, loginNodeOf } from '../store/observations.ts';
 import { findSshKeySet, listSshKeys } from '../store/ssh-keys.ts';
 import { fromTime } from '../store/time.ts';
-import { clusterOf, requireClusterId } from './access.ts';
+import { clusterOf, requireClusterId, requirePermission } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
 
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
@@ -17,10 +16,7 @@ export async function getSshAccess(
   const db = store.read;
   const { userId } = caller;
   const clusterId = requireClusterId(path.clusterId);
-  const membership = await findMembership(db, query.organizationId, userId);
-  if (!membership?.permissions.has('clusters.ssh')) {
-    throw new DomainError('forbidden', 'This needs the permission clusters.ssh in the organization.');
-  }
+  await requirePermission(db, { userId, orgId: query.organizationId, permission: 'clusters.ssh' });
   const cluster = await clusterOf(db, query.organizationId, clusterId);
   const [username, keys, keySet, list, inManifest, observation, account] = await Promise.all([
     findUsername(db, query.organizationId, userId),

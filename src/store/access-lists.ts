@@ -1,11 +1,9 @@
 /**
- * Access lists. Business computes the list that the present truth asks for (`updateAccessList`), Platform accepts it
- * (`acceptAccessList`), and what it accepted is the manifest a driver applies (`findManifest`).
+ * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` says whom they name),
+ * Platform accepts them here, and what it accepted is the manifest that a driver applies (`manifests.ts`).
  */
 import type { Selectable } from 'kysely';
-import { type AccessListUser, accessListHash, accessListUsers, type Member } from '../domain/access-list.ts';
-import type { Manifest } from '../domain/manifest.ts';
-import { homeOf } from '../domain/username.ts';
+import type { AccessListUser } from '../domain/access-list.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import type { AccessListTable } from './schema.ts';
 import { toTime } from './time.ts';
@@ -13,244 +11,209 @@ import { toTime } from './time.ts';
 export type AccessList = Selectable<AccessListTable>;
 
 /** A list's user as stored, with what was allocated once a list with them in it was accepted. */
-export interface StoredListUser extends AccessListUser {
+export interface StoredListUser extends Omit<AccessListUser, 'keyFingerprints'> {
   uid: number | null;
 }
+
+/** Rows read or written in one go: few enough to take a few milliseconds. */
+const pageSize = 200;
 
 /** The newest list of a cluster; undefined before the first. */
 export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
   return db.selectFrom('access_lists').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst();
 }
 
-/** The users of a cluster's newest list, by user ID. */
-export async function listAccessListUsers(db: Reader, clusterId: string): Promise<StoredListUser[]> {
-  const rows = await db
-    .selectFrom('access_list_users as l')
-    .innerJoin('clusters as c', 'c.id', 'l.cluster_id')
-    .innerJoin('organization_usernames as n', (join) =>
-      join.onRef('n.org_id', '=', 'c.organization_id').onRef('n.user_id', '=', 'l.user_id'),
-    )
-    .select([
-      'l.user_id as userId',
-      'l.username',
-      'l.access_mode as accessMode',
-      'l.desired_login_state as desiredLoginState',
-      'l.ssh_key_set_generation as keySetGeneration',
-      'l.shell',
-      'n.uid',
-    ])
-    .where('l.cluster_id', '=', clusterId)
-    .orderBy('l.user_id')
-    .execute();
-  return rows;
+/** The newest list of a cluster with its users by ID, both of the same moment; undefined before the first. */
+export async function readAccessList(
+  store: Store,
+  clusterId: string,
+): Promise<{ list: AccessList; users: StoredListUser[] } | undefined> {
+  return store.read.transaction().execute(async (db) => {
+    const list = await findAccessList(db, clusterId);
+    if (!list) return undefined;
+    const users: StoredListUser[] = [];
+    for (;;) {
+      const page = await listUsers(db, clusterId, users.at(-1)?.userId ?? '');
+      users.push(...page);
+      if (page.length < pageSize) return { list, users };
+    }
+  });
 }
 
 /** Whether a person is on the newest list of a cluster. */
 export async function isOnAccessList(db: Reader, clusterId: string, userId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('access_list_users')
-    .select('user_id')
-    .where('cluster_id', '=', clusterId)
-    .where('user_id', '=', userId)
+  const row = await listedUsers(db, clusterId)
+    .where('u.user_id', '=', userId)
+    .select('u.user_id')
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/**
- * Makes the list what the present truth asks for. Writes, and raises the generation, only when it differs from the
- * one that stands; returns whether it did. May run any number of times.
- */
-export async function updateAccessList(
+/** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
+export async function createAccessList(
   store: Store,
-  cluster: { id: string; organizationId: string; desiredGeneration: number },
+  cluster: { id: string; organization_id: string; desired_generation: number },
   now: number,
-): Promise<boolean> {
-  if (!(await differs(store.read, cluster))) return false;
-  return store.write(async (tx) => {
-    const users = accessListUsers(await listMembers(tx.db, cluster.organizationId));
-    const hash = accessListHash(users);
-    const list = await findAccessList(tx.db, cluster.id);
-    if (list?.source_hash === hash && list.desired_generation === cluster.desiredGeneration) return false;
-    const next = {
-      generation: (list?.generation ?? 0) + 1,
-      source_hash: hash,
-      desired_generation: cluster.desiredGeneration,
-      rejection: null,
-      updated_at: toTime(now),
-    };
-    await tx.db
-      .insertInto('access_lists')
-      .values({ cluster_id: cluster.id, accepted_generation: 0, ...next })
-      .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(next))
+): Promise<void> {
+  await store.write(async ({ db }) => {
+    await db
+      .insertInto('organization_access_lists')
+      .values({ org_id: cluster.organization_id, version: 1 })
+      .onConflict((conflict) => conflict.column('org_id').doNothing())
       .execute();
-    await replaceUsers(tx, cluster.id, users);
-    return true;
+    await db
+      .insertInto('access_lists')
+      .values({
+        cluster_id: cluster.id,
+        generation: 1,
+        accepted_generation: 0,
+        desired_generation: cluster.desired_generation,
+        rejection: null,
+        withdrawn: 0,
+        updated_at: toTime(now),
+      })
+      .onConflict((conflict) => conflict.column('cluster_id').doNothing())
+      .execute();
   });
+}
+
+/** Keeps the version of the cluster's configuration that its list goes with, which is no change of the list. */
+export async function updateDesiredGeneration(
+  store: Store,
+  cluster: { id: string; desired_generation: number },
+): Promise<void> {
+  await store.write(async ({ db }) => {
+    await db
+      .updateTable('access_lists')
+      .set({ desired_generation: cluster.desired_generation })
+      .where('cluster_id', '=', cluster.id)
+      .execute();
+  });
+}
+
+/** Makes the list of a cluster that leaves service name nobody: its newest generation, and its last. May run again. */
+export async function withdrawAccessList(tx: Tx, clusterId: string, now: number): Promise<void> {
+  await tx.db
+    .updateTable('access_lists')
+    .set((eb) => ({
+      generation: eb('generation', '+', 1),
+      accepted_generation: eb('generation', '+', 1),
+      rejection: null,
+      withdrawn: 1,
+      updated_at: toTime(now),
+    }))
+    .where('cluster_id', '=', clusterId)
+    .where('withdrawn', '=', 0)
+    .execute();
 }
 
 /**
- * Accepts the newest list for its cluster: freezes the names on it, and gives each name without one a number (uid
- * and gid alike) from a counter that never goes back.
+ * Accepts the newest lists of an organization's clusters: freezes the names on them, and gives each name without one
+ * a number (uid and gid alike) from a counter that never goes back.
  */
-export async function acceptAccessList(store: Store, clusterId: string, now: number): Promise<void> {
-  const list = await findAccessList(store.read, clusterId);
-  if (!list || list.accepted_generation === list.generation) return;
-  await store.write(async (tx) => {
-    const named = await tx.db
-      .selectFrom('access_list_users as l')
-      .innerJoin('clusters as c', 'c.id', 'l.cluster_id')
-      .innerJoin('organization_usernames as n', (join) =>
-        join.onRef('n.org_id', '=', 'c.organization_id').onRef('n.user_id', '=', 'l.user_id'),
-      )
-      .select('n.id')
-      .where('l.cluster_id', '=', clusterId)
-      .where('n.uid', 'is', null)
-      .orderBy('n.id')
-      .execute();
-    const counter = await tx.db
-      .selectFrom('counters')
-      .select('value')
-      .where('name', '=', 'uid')
-      .executeTakeFirstOrThrow();
-    let uid = counter.value;
-    for (const { id } of named) {
+export async function acceptAccessLists(store: Store, orgId: string, now: number): Promise<void> {
+  while (await isAnyPending(store.read, orgId)) {
+    await store.write(async (tx) => {
+      // Few at a time, each in a transaction of its own: the lists are accepted when everyone on them has a number.
+      if ((await allocate(tx, orgId, now)) === pageSize) return;
       await tx.db
-        .updateTable('organization_usernames')
-        .set({ uid: uid++, lifecycle_state: 'frozen', frozen_at: toTime(now) })
-        .where('id', '=', id)
+        .updateTable('access_lists')
+        .set((eb) => ({ accepted_generation: eb.ref('generation') }))
+        .where('withdrawn', '=', 0)
+        .where('cluster_id', 'in', (eb) =>
+          eb.selectFrom('clusters').select('id').where('organization_id', '=', orgId),
+        )
         .execute();
-    }
-    await tx.db.updateTable('counters').set({ value: uid }).where('name', '=', 'uid').execute();
-    await tx.db
-      .updateTable('access_lists')
-      .set((eb) => ({ accepted_generation: eb.ref('generation') }))
-      .where('cluster_id', '=', clusterId)
-      .execute();
-  });
-}
-
-/** The accepted list as a driver applies it; undefined while the newest one is not accepted. */
-export async function findManifest(db: Reader, clusterId: string): Promise<Manifest | undefined> {
-  const list = await findAccessList(db, clusterId);
-  if (!list || list.accepted_generation !== list.generation) return undefined;
-  const fingerprints = new Map<string, string[]>();
-  const keys = await db
-    .selectFrom('ssh_keys as k')
-    .innerJoin('access_list_users as l', 'l.user_id', 'k.user_id')
-    .select(['k.user_id', 'k.fingerprint'])
-    .where('l.cluster_id', '=', clusterId)
-    .where('k.lifecycle_state', '=', 'active')
-    .orderBy('k.id')
-    .execute();
-  for (const key of keys) {
-    fingerprints.set(key.user_id, [...(fingerprints.get(key.user_id) ?? []), key.fingerprint]);
-  }
-  const accounts = (await listAccessListUsers(db, clusterId)).flatMap((user) => {
-    if (user.uid === null) return [];
-    const { userId, username, shell, uid, keySetGeneration } = user;
-    const keyFingerprints = fingerprints.get(userId) ?? [];
-    const home = homeOf(username);
-    const loginState = user.desiredLoginState;
-    return [{ userId, username, uid, gid: uid, home, shell, loginState, keySetGeneration, keyFingerprints }];
-  });
-  return { clusterId, generation: list.generation, desiredGeneration: list.desired_generation, accounts };
-}
-
-async function differs(
-  db: Reader,
-  cluster: { id: string; organizationId: string; desiredGeneration: number },
-): Promise<boolean> {
-  const list = await findAccessList(db, cluster.id);
-  if (list?.desired_generation !== cluster.desiredGeneration) return true;
-  return list.source_hash !== accessListHash(accessListUsers(await listMembers(db, cluster.organizationId)));
-}
-
-async function replaceUsers(tx: Tx, clusterId: string, users: readonly AccessListUser[]): Promise<void> {
-  const before = new Map((await listRows(tx, clusterId)).map((row) => [row.user_id, row]));
-  for (const user of users) {
-    const row = {
-      cluster_id: clusterId,
-      user_id: user.userId,
-      username: user.username,
-      access_mode: user.accessMode,
-      desired_login_state: user.desiredLoginState,
-      ssh_key_set_generation: user.keySetGeneration,
-      shell: user.shell,
-    };
-    const earlier = before.get(user.userId);
-    before.delete(user.userId);
-    if (earlier && JSON.stringify(earlier) === JSON.stringify(row)) continue;
-    await tx.db
-      .insertInto('access_list_users')
-      .values(row)
-      .onConflict((conflict) => conflict.columns(['cluster_id', 'user_id']).doUpdateSet(row))
-      .execute();
-  }
-  for (const userId of before.keys()) {
-    await tx.db
-      .deleteFrom('access_list_users')
-      .where('cluster_id', '=', clusterId)
-      .where('user_id', '=', userId)
-      .execute();
+    });
   }
 }
 
-function listRows(tx: Tx, clusterId: string) {
-  return tx.db
-    .selectFrom('access_list_users')
-    .select([
-      'cluster_id',
-      'user_id',
-      'username',
-      'access_mode',
-      'desired_login_state',
-      'ssh_key_set_generation',
-      'shell',
-    ])
-    .where('cluster_id', '=', clusterId)
-    .execute();
+async function isAnyPending(db: Reader, orgId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('clusters as c')
+    .innerJoin('access_lists as l', 'l.cluster_id', 'c.id')
+    .select('l.cluster_id')
+    .where('c.organization_id', '=', orgId)
+    .where('l.withdrawn', '=', 0)
+    .whereRef('l.accepted_generation', '<', 'l.generation')
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
-async function listMembers(db: Reader, orgId: string): Promise<Member[]> {
-  const permissions = new Map<string, string[]>();
-  const granted = await db
-    .selectFrom('member_permissions')
-    .select(['user_id', 'permission'])
-    .where('org_id', '=', orgId)
-    .execute();
-  for (const { user_id, permission } of granted) {
-    permissions.set(user_id, [...(permissions.get(user_id) ?? []), permission]);
-  }
-  const rows = await db
-    .selectFrom('memberships as m')
-    .innerJoin('users as u', 'u.id', 'm.user_id')
-    .innerJoin('organization_usernames as n', (join) =>
-      join.onRef('n.org_id', '=', 'm.org_id').onRef('n.user_id', '=', 'm.user_id'),
+/** Gives a number to at most a page of names on the list; returns to how many. */
+async function allocate(tx: Tx, orgId: string, now: number): Promise<number> {
+  const counter = await tx.db
+    .selectFrom('counters')
+    .select('value')
+    .where('name', '=', 'uid')
+    .executeTakeFirstOrThrow();
+  const { numUpdatedRows } = await tx.db
+    .updateTable('organization_usernames')
+    .from((from) =>
+      from
+        .selectFrom('organization_usernames as n')
+        .innerJoin('access_list_users as u', (join) =>
+          join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
+        )
+        .where('n.org_id', '=', orgId)
+        .where('n.uid', 'is', null)
+        .where('u.until_version', 'is', null)
+        .select((eb) => [
+          'n.id as name_id',
+          eb.fn
+            .agg<number>('row_number')
+            .over((over) => over.orderBy('n.id'))
+            .as('place'),
+        ])
+        .orderBy('n.id')
+        .limit(pageSize)
+        .as('next'),
     )
-    .leftJoin('ssh_key_sets as s', 's.user_id', 'm.user_id')
-    .select((eb) => [
-      'm.user_id',
-      'n.username',
-      'm.role',
-      'u.login_shell',
-      's.generation',
-      eb
-        .selectFrom('ssh_keys as k')
-        .whereRef('k.user_id', '=', 'm.user_id')
-        .where('k.lifecycle_state', '=', 'active')
-        .select((count) => count.fn.countAll<number>().as('count'))
-        .as('active_keys'),
+    .whereRef('organization_usernames.id', '=', 'next.name_id')
+    .set((eb) => ({
+      uid: eb('next.place', '+', counter.value - 1),
+      lifecycle_state: 'frozen' as const,
+      frozen_at: toTime(now),
+    }))
+    .executeTakeFirstOrThrow();
+  const allocated = Number(numUpdatedRows);
+  if (allocated > 0) {
+    await tx.db
+      .updateTable('counters')
+      .set({ value: counter.value + allocated })
+      .where('name', '=', 'uid')
+      .execute();
+  }
+  return allocated;
+}
+
+async function listUsers(db: Reader, clusterId: string, after: string): Promise<StoredListUser[]> {
+  return listedUsers(db, clusterId)
+    .leftJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'u.org_id').onRef('n.user_id', '=', 'u.user_id'),
+    )
+    .select([
+      'u.user_id as userId',
+      'u.username',
+      'u.access_mode as accessMode',
+      'u.desired_login_state as desiredLoginState',
+      'u.ssh_key_set_generation as keySetGeneration',
+      'u.shell',
+      'n.uid',
     ])
-    .where('m.org_id', '=', orgId)
-    .where('m.lifecycle_state', '=', 'active')
+    .where('u.user_id', '>', after)
+    .orderBy('u.user_id')
+    .limit(pageSize)
     .execute();
-  return rows.map((row) => ({
-    userId: row.user_id,
-    username: row.username,
-    role: row.role,
-    permissions: permissions.get(row.user_id) ?? [],
-    shell: row.login_shell,
-    activeKeys: row.active_keys ?? 0,
-    keySetGeneration: row.generation ?? 0,
-  }));
+}
+
+function listedUsers(db: Reader, clusterId: string) {
+  return db
+    .selectFrom('access_lists as l')
+    .innerJoin('clusters as c', 'c.id', 'l.cluster_id')
+    .innerJoin('access_list_users as u', 'u.org_id', 'c.organization_id')
+    .where('l.cluster_id', '=', clusterId)
+    .where('l.withdrawn', '=', 0)
+    .where('u.until_version', 'is', null);
 }

@@ -1,6 +1,13 @@
 /** Clusters: one row for both APIs, with one ID. */
 import type { Selectable } from 'kysely';
+import { DomainError } from '../domain/error.ts';
+import { newUuid } from '../domain/id.ts';
+import type { LabCluster } from '../domain/lab.ts';
+import { withdrawAccessList } from './access-lists.ts';
 import type { Reader, Tx } from './index.ts';
+import { retireMachines } from './machines.ts';
+import { endClusterReservation } from './reservations.ts';
+import { copyDefaultSchedulerConfiguration } from './scheduler-configurations.ts';
 import type { ClusterTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -8,6 +15,16 @@ export type Cluster = Selectable<ClusterTable>;
 
 export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
   return db.selectFrom('clusters').selectAll().where('id', '=', clusterId).executeTakeFirst();
+}
+
+/** The cluster of this name that is, or was last, in service. */
+export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {
+  return db.selectFrom('clusters').selectAll().where('name', '=', name).executeTakeFirst();
+}
+
+/** Every cluster there ever was, in order of creation. */
+export async function listAllClusters(db: Reader): Promise<Cluster[]> {
+  return db.selectFrom('clusters').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
 /** An organization's clusters in order of creation. */
@@ -37,12 +54,12 @@ export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
   return db.selectFrom('clusters').selectAll().where('state', '!=', 'released').orderBy('id').execute();
 }
 
-/** The clusters whose access lists a person or an organization can be on. */
+/** The clusters, as long as they are not released, whose access lists a person or an organization can be on. */
 export async function listConcernedClusters(
   db: Reader,
   who: { userId: string } | { organizationId: string },
 ): Promise<string[]> {
-  let query = db.selectFrom('clusters').select('clusters.id');
+  let query = db.selectFrom('clusters').select('clusters.id').where('clusters.state', '!=', 'released');
   if ('userId' in who) {
     query = query
       .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
@@ -53,22 +70,36 @@ export async function listConcernedClusters(
   return (await query.execute()).map((row) => row.id);
 }
 
-/** A new cluster, in `provisioning`. */
+/**
+ * A new cluster, in `provisioning`, with its organization's default Slurm configuration; returns its ID. The name of a released one is free again. Throws `invalid_state`
+ * when the name or the ID is another's.
+ */
 export async function createCluster(
   tx: Tx,
-  cluster: Pick<
-    ClusterTable,
-    'id' | 'organization_id' | 'name' | 'site_id' | 'site_name' | 'scheduler' | 'driver'
-  > & {
-    expected_node_count: number | null;
-  },
+  cluster: Omit<LabCluster, 'organization'> & { organizationId: string },
   now: number,
-): Promise<void> {
+): Promise<string> {
+  const { name, site, simulated, slurm, kubernetes } = cluster;
+  const id = cluster.id?.toLowerCase() ?? newUuid();
+  await freeName(tx, name);
+  if (await findCluster(tx.db, id)) {
+    throw new DomainError(
+      'invalid_state',
+      `The ID ${id} is, or was, another cluster's. Leave it out to have one made.`,
+    );
+  }
   const at = toTime(now);
   await tx.db
     .insertInto('clusters')
     .values({
-      ...cluster,
+      id,
+      organization_id: cluster.organizationId,
+      name,
+      site_id: site?.id ?? 'default',
+      site_name: site?.name ?? 'default',
+      scheduler: cluster.scheduler ?? null,
+      driver: JSON.stringify({ simulated, slurm, kubernetes }),
+      expected_node_count: simulated?.computeNodes ?? null,
       state: 'provisioning',
       reason_code: null,
       assigned_node_count: 0,
@@ -88,7 +119,76 @@ export async function createCluster(
       updated_at: at,
     })
     .execute();
+  const { organizationId } = cluster;
+  if (await copyDefaultSchedulerConfiguration(tx, { clusterId: id, organizationId }, now)) {
+    await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', id).execute();
+  }
+  tx.changed({ clusterId: id });
+  return id;
+}
+
+async function freeName(tx: Tx, name: string): Promise<void> {
+  const other = await findClusterByName(tx.db, name);
+  if (!other) return;
+  if (other.state !== 'released') {
+    const state = other.state === 'releasing' ? ', which is being released' : '';
+    throw new DomainError('invalid_state', `There is a cluster ${name} already${state}.`);
+  }
+  await tx.db
+    .updateTable('clusters')
+    .set({ name: `${name} (released, ${other.id})` })
+    .where('id', '=', other.id)
+    .execute();
+}
+
+/** Sets where a cluster stands and how it is driven; what is left out stays. */
+export async function updateClusterSettings(
+  tx: Tx,
+  cluster: Cluster,
+  { site, simulated, slurm, kubernetes }: Partial<LabCluster>,
+  now: number,
+): Promise<void> {
+  const drivers = { simulated, slurm, kubernetes };
+  const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      ...(site ? { site_id: site.id, site_name: site.name } : {}),
+      driver: JSON.stringify({ ...JSON.parse(cluster.driver), ...given }),
+      version: eb('version', '+', 1),
+      desired_generation: eb('desired_generation', '+', 1),
+      updated_at: toTime(now),
+    }))
+    .where('id', '=', cluster.id)
+    .execute();
   tx.changed({ clusterId: cluster.id });
+}
+
+/** Takes a cluster out of service: `releasing` until what we put there is gone. Whether it was in service. */
+export async function startRelease(
+  tx: Tx,
+  release: { clusterId: string; commandId: string | null },
+  now: number,
+): Promise<boolean> {
+  const updated = await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      state: 'releasing' as const,
+      reason_code: 'release_requested',
+      cleanup_state: 'pending',
+      end_command_id: release.commandId,
+      version: eb('version', '+', 1),
+      lifecycle_version: eb('lifecycle_version', '+', 1),
+      updated_at: toTime(now),
+    }))
+    .where('id', '=', release.clusterId)
+    .where('state', 'in', ['provisioning', 'active'])
+    .executeTakeFirst();
+  if (updated.numUpdatedRows === 0n) return false;
+  await withdrawAccessList(tx, release.clusterId, now);
+  await endClusterReservation(tx, release.clusterId, now);
+  tx.changed({ clusterId: release.clusterId });
+  return true;
 }
 
 /** Marks a cluster active, once, when its driver first reports a working control plane. */
@@ -113,4 +213,55 @@ export async function activateCluster(
     .where('state', '=', 'provisioning')
     .executeTakeFirst();
   return updated.numUpdatedRows > 0n;
+}
+
+/** Says that what a cluster is asked to be has changed: raises its configuration version, and announces it. */
+export async function raiseDesiredGeneration(tx: Tx, clusterId: string, now: number): Promise<void> {
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      desired_generation: eb('desired_generation', '+', 1),
+      version: eb('version', '+', 1),
+      updated_at: toTime(now),
+    }))
+    .where('id', '=', clusterId)
+    .execute();
+  tx.changed({ clusterId });
+}
+
+/** Says, in words, what stands in the way of a release that is under way. */
+export async function recordCleanupFailure(
+  tx: Tx,
+  clusterId: string,
+  failure: string,
+  now: number,
+): Promise<void> {
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({ cleanup_state: failure, version: eb('version', '+', 1), updated_at: toTime(now) }))
+    .where('id', '=', clusterId)
+    .where('state', '=', 'releasing')
+    .where((eb) => eb.or([eb('cleanup_state', 'is', null), eb('cleanup_state', '!=', failure)]))
+    .execute();
+}
+
+/** Marks a cluster released, once, when what we put there is gone. */
+export async function completeRelease(tx: Tx, clusterId: string, now: number): Promise<void> {
+  const at = toTime(now);
+  const updated = await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      state: 'released' as const,
+      cleanup_state: 'done',
+      teardown_completed_at: at,
+      version: eb('version', '+', 1),
+      lifecycle_version: eb('lifecycle_version', '+', 1),
+      updated_at: at,
+    }))
+    .where('id', '=', clusterId)
+    .where('state', '=', 'releasing')
+    .executeTakeFirst();
+  if (updated.numUpdatedRows === 0n) return;
+  await retireMachines(tx, clusterId, now);
+  tx.changed({ clusterId });
 }

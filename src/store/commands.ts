@@ -4,38 +4,66 @@
  * because writes are serial and the second finds the first's result.
  */
 import { createHash } from 'node:crypto';
-import { DomainError } from '../domain/error.ts';
+import { DomainError, type ErrorCode } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Caller, CommandHeaders, CommandReply } from '../domain/operation.ts';
+import { type AuditEntry, appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
-import type { AuditEntryTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-/** A write as it was asked for. `request` is its meaning: path parameters and body, in a settled order. */
+/** What a change is made on, as the audit trail says it. */
+export type About = Pick<
+  AuditEntry,
+  'target' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details'
+>;
+
+/** A write as it was asked for. */
 export interface Command {
   operation: string;
   headers: CommandHeaders;
   caller: Caller;
-  request: readonly string[];
+  /** Its meaning: path parameters and body, in a settled order. */
+  request: readonly unknown[];
+  /** What it is aimed at, as far as the request tells. */
+  about: About;
   now: number;
 }
 
 export interface CommandBody<T> {
   /** Throws if the caller may not do this; called again on every replay. */
   authorize?(tx: Tx): Promise<void>;
-  /** Makes the change. `target` is what the audit entry says it was made on. */
-  apply(tx: Tx, commandId: string): Promise<{ target: string; result: T }>;
+  /** Makes the change; `about` is what only now is known of what it was made on. */
+  apply(tx: Tx, commandId: string): Promise<{ result: T; about?: Partial<About> }>;
 }
 
+/** Refusals that say something of what a person tried; the others are malformed requests and faults of ours. */
+const audited: ReadonlySet<ErrorCode> = new Set([
+  'forbidden',
+  'not_found',
+  'invalid_state',
+  'idempotency_mismatch',
+]);
+/** A trail that anyone signed in could fill by asking again and again would be no help to anyone. */
+const mostRefusalsAMinute = 60;
+
 /**
- * Runs a command once, or answers with what it did the first time. A refused command stores nothing. Throws
- * `idempotency_mismatch` when the caller used the key for something else.
+ * Runs a command once, or answers with what it did the first time. A refused command changes nothing, and leaves its
+ * entry in the audit trail. Throws `idempotency_mismatch` when the caller used the key for something else.
  */
 export async function runCommand<T>(
   store: Store,
   command: Command,
   body: CommandBody<T>,
 ): Promise<CommandReply<T>> {
+  try {
+    return await run(store, command, body);
+  } catch (error) {
+    await recordRefusal(store, command, error);
+    throw error;
+  }
+}
+
+async function run<T>(store: Store, command: Command, body: CommandBody<T>): Promise<CommandReply<T>> {
   const requestHash = createHash('sha256').update(JSON.stringify(command.request)).digest('hex');
   return store.write(async (tx) => {
     await body.authorize?.(tx);
@@ -55,7 +83,7 @@ export async function runCommand<T>(
       return { replayed: true, result: JSON.parse(earlier.result) as T };
     }
     const commandId = newId('command', command.now);
-    const { target, result } = await body.apply(tx, commandId);
+    const { result, about } = await body.apply(tx, commandId);
     const at = toTime(command.now);
     await tx.db
       .insertInto('commands')
@@ -69,32 +97,48 @@ export async function runCommand<T>(
         created_at: at,
       })
       .execute();
-    await appendAuditEntry(tx, {
-      at,
-      actor_user_id: command.caller.userId,
-      command_id: commandId,
-      operation: command.operation,
-      target,
-      reason: command.headers.auditReason,
-      source_address: command.caller.sourceAddress,
-      result: 'done',
-    });
+    await appendAuditEntry(tx, { ...entryOf(command, 'done'), ...about, command_id: commandId });
     return { replayed: false, result };
   });
 }
 
-/** An entry as it is handed in; its place in the trail is given when it is written. */
-export type AuditEntry = Omit<AuditEntryTable, 'seq'>;
+/** A write as far as the trail tells of it. */
+type Attempt = Pick<Command, 'operation' | 'caller' | 'about' | 'now'> & {
+  headers: Pick<CommandHeaders, 'auditReason'>;
+};
 
-/** Adds to the audit trail, in the transaction of what the entry tells of. */
-export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
-  const last = await tx.db
-    .selectFrom('audit_entries')
-    .select('seq')
-    .orderBy('seq', 'desc')
-    .executeTakeFirst();
-  await tx.db
-    .insertInto('audit_entries')
-    .values({ seq: (last?.seq ?? 0) + 1, ...entry })
-    .execute();
+function entryOf({ operation, headers, caller, about, now }: Attempt, result: string): AuditEntry {
+  return {
+    ...about,
+    at: toTime(now),
+    actor_user_id: caller.userId,
+    operation,
+    reason: headers.auditReason,
+    source_address: caller.sourceAddress,
+    result,
+  };
+}
+
+const refusals = new WeakMap<Store, Map<string, { count: number; since: number }>>();
+
+/** Writes down that an attempt was refused, where the refusal says something of what a person tried. Never throws. */
+export async function recordRefusal(store: Store, command: Attempt, error: unknown): Promise<void> {
+  if (!(error instanceof DomainError) || !audited.has(error.code)) return;
+  const counts = refusals.get(store) ?? new Map<string, { count: number; since: number }>();
+  refusals.set(store, counts);
+  const { userId } = command.caller;
+  let recent = counts.get(userId);
+  if (!recent || command.now - recent.since >= 60_000) recent = { count: 0, since: command.now };
+  recent.count += 1;
+  if (counts.size > 10_000) counts.clear();
+  counts.set(userId, recent);
+  if (recent.count > mostRefusalsAMinute) return;
+  const last = recent.count === mostRefusalsAMinute;
+  const details = last
+    ? `${error.message} (Further refusals of this minute are not recorded.)`
+    : error.message;
+  // The refusal stands whether or not it can be written down.
+  await store
+    .write((tx) => appendAuditEntry(tx, { ...entryOf(command, `refused: ${error.code}`), details }))
+    .catch(() => {});
 }

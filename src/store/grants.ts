@@ -24,7 +24,28 @@ export type LiveGrant = Awaited<ReturnType<typeof listLiveGrants>>[number];
 
 /** A person's live grants, oldest first. */
 export async function listLiveGrants(db: Reader, userId: string, now: number) {
-  return liveGrants(db, userId, now)
+  return shownGrants(liveGrants(db, userId, now)).execute();
+}
+
+/** Everybody's live grants with the names of their clusters, oldest first. */
+export async function listAllLiveGrants(db: Reader, now: number) {
+  return shownGrants(allLiveGrants(db, now))
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select('clusters.name as cluster_name')
+    .execute();
+}
+
+/** A grant that was not revoked, with the name of its cluster. */
+export async function findGrant(db: Reader, grantId: string) {
+  return shownGrants(db.selectFrom('resource_grants'))
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select(['clusters.name as cluster_name', 'resource_grants.revoked_at'])
+    .where('resource_grants.id', '=', grantId)
+    .executeTakeFirst();
+}
+
+function shownGrants<Q extends ReturnType<typeof allLiveGrants>>(grants: Q) {
+  return grants
     .innerJoin('users', 'users.id', 'resource_grants.user_id')
     .select([
       'resource_grants.id',
@@ -39,8 +60,7 @@ export async function listLiveGrants(db: Reader, userId: string, now: number) {
       'resource_grants.granted_by',
       'resource_grants.granted_at',
     ])
-    .orderBy('resource_grants.id')
-    .execute();
+    .orderBy('resource_grants.id');
 }
 
 /** Whether a person holds a live grant on a cluster or a part of it. */
@@ -66,11 +86,12 @@ export async function createGrant(
     granted_by: string;
   },
   now: number,
-): Promise<void> {
+): Promise<string> {
+  const id = newId('grant', now);
   await tx.db
     .insertInto('resource_grants')
     .values({
-      id: newId('grant', now),
+      id,
       resource_kind: 'kubernetes_cluster',
       ...grant,
       granted_at: toTime(now),
@@ -78,12 +99,29 @@ export async function createGrant(
     })
     .execute();
   tx.changed({ clusterId: grant.resource_id });
+  return id;
+}
+
+/** Ends a grant from this moment on; whether it had not ended before. */
+export async function revokeGrant(tx: Tx, grantId: string, now: number): Promise<boolean> {
+  const row = await tx.db
+    .updateTable('resource_grants')
+    .set({ revoked_at: toTime(now) })
+    .where('id', '=', grantId)
+    .where('revoked_at', 'is', null)
+    .returning('resource_id')
+    .executeTakeFirst();
+  if (row) tx.changed({ clusterId: row.resource_id });
+  return row !== undefined;
 }
 
 function liveGrants(db: Reader, userId: string, now: number) {
+  return allLiveGrants(db, now).where('resource_grants.user_id', '=', userId);
+}
+
+function allLiveGrants(db: Reader, now: number) {
   return db
     .selectFrom('resource_grants')
-    .where('resource_grants.user_id', '=', userId)
     .where('resource_grants.revoked_at', 'is', null)
     .where((eb) =>
       eb.or([

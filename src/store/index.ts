@@ -48,17 +48,19 @@ export interface Store {
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
  * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
+ * `beside`: where a server of this version holds the directory, works next to it (for a short while, on the host).
  */
-export async function openStore(dataDir: string): Promise<Store> {
+export async function openStore(dataDir: string, options: { beside?: boolean } = {}): Promise<Store> {
   const file = join(dataDir, 'andromeda.db');
-  const unlock = lockDataDir(dataDir);
+  const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
   let writer: Kysely<Schema> | undefined;
   try {
     writer = openWriter(file);
-    await migrate(writer, file);
+    if (unlock) await migrate(writer, file);
+    else await requireMigrated(writer);
   } catch (error) {
     await writer?.destroy();
-    unlock();
+    unlock?.();
     throw error;
   }
   const database = writer;
@@ -90,7 +92,7 @@ export async function openStore(dataDir: string): Promise<Store> {
     async close() {
       await reader.destroy();
       await database.destroy();
-      unlock();
+      unlock?.();
     },
   };
 }
@@ -107,6 +109,17 @@ function openWriter(file: string): Kysely<Schema> {
       cause: error,
     });
   }
+}
+
+function refuseHeld(dataDir: string): never {
+  throw new DomainError('invalid_state', `Another Andromeda serves from ${dataDir}. Stop that one first.`);
+}
+
+async function requireMigrated(writer: Kysely<Schema>): Promise<void> {
+  const migrator = new Migrator({ db: writer, provider: { getMigrations: async () => migrations } });
+  const pending = (await migrator.getMigrations()).some((step) => step.executedAt === undefined);
+  if (!pending) return;
+  throw new DomainError('invalid_state', 'The server that runs is of another version. Stop it first.');
 }
 
 async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {

@@ -6,9 +6,9 @@ import { DomainError } from '../domain/error.ts';
 
 /**
  * Holds the directory, making it if it is missing, until released or until this process ends however it ends: the
- * lock is the operating system's, on a file of SQLite's making. Throws `invalid_state` when another process holds it.
+ * lock is the operating system's, on a file of SQLite's making. Undefined when another process holds it.
  */
-export function lockDataDir(dataDir: string): () => void {
+export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
   const lock = new Database(openLockFile(dataDir), { timeout: 0 });
   try {
@@ -17,14 +17,14 @@ export function lockDataDir(dataDir: string): () => void {
   } catch (error) {
     lock.close();
     if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_BUSY') throw error;
-    throw new DomainError('invalid_state', `Another Andromeda serves from ${dataDir}. Stop that one first.`);
+    return undefined;
   }
   return () => lock.close();
 }
 
 /**
- * Makes a data directory where there is none. Not its parents: Node never returns from that on some file systems
- *. Throws `invalid_state` with a sentence.
+ * Makes a data directory where there is none. Not its parents: Node never returns from that on some file systems.
+ * Throws `invalid_state` with a sentence.
  */
 export function makeDataDir(dataDir: string): void {
   try {

@@ -24,6 +24,15 @@ export async function findLoginFacts(
     .leftJoin('observed_accounts as a', (join) =>
       join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'n.user_id'),
     )
+    .leftJoin('access_list_users as l', (join) =>
+      join
+        .onRef('l.org_id', '=', 'c.organization_id')
+        .onRef('l.user_id', '=', 'n.user_id')
+        .onRef('l.since_version', '<=', 'o.list_version')
+        .on((on) =>
+          on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
+        ),
+    )
     .select([
       'c.id as clusterId',
       'c.organization_id',
@@ -37,8 +46,9 @@ export async function findLoginFacts(
       'o.observed_at',
       'o.report',
       'o.failure',
-      'a.key_fingerprints',
-      'a.login_state',
+      // What it says of this person by name goes before what its list version says.
+      (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),
+      (eb) => eb.fn.coalesce('a.login_state', 'l.desired_login_state').as('login_state'),
     ])
     .where('c.id', '=', login.clusterId)
     .where('n.username', '=', login.username)

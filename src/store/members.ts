@@ -1,10 +1,7 @@
-/** Memberships, what members may do, and their login names. */
-import { newId } from '../domain/id.ts';
-import { effectivePermissions, type PermissionKey, type Role } from '../domain/permission.ts';
-import { usernameFromEmail } from '../domain/username.ts';
-import type { Reader, Tx } from './index.ts';
+/** Memberships, what members may do, and their login names, as they are; `memberships.ts` changes them. */
+import { effectivePermissions, type Role } from '../domain/permission.ts';
+import type { Reader } from './index.ts';
 import { prepared } from './prepared.ts';
-import { toTime } from './time.ts';
 
 /** An active membership with the person's email and login name. */
 export interface Membership {
@@ -38,6 +35,33 @@ export async function listMembers(db: Reader, orgId: string): Promise<Membership
   return rows.map(membershipOf);
 }
 
+/** One active membership. */
+export async function findMember(db: Reader, orgId: string, userId: string): Promise<Membership | undefined> {
+  const row = await memberships(db)
+    .where('m.org_id', '=', orgId)
+    .where('m.user_id', '=', userId)
+    .executeTakeFirst();
+  return row && membershipOf(row);
+}
+
+/** The keys granted to each member of an organization directly, in order. */
+export async function listAllGrantedPermissions(db: Reader, orgId: string): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectFrom('member_permissions')
+    .select(['user_id', 'permission'])
+    .where('org_id', '=', orgId)
+    .orderBy('user_id')
+    .orderBy('permission')
+    .execute();
+  const granted = new Map<string, string[]>();
+  for (const { user_id, permission } of rows) {
+    const keys = granted.get(user_id);
+    if (keys) keys.push(permission);
+    else granted.set(user_id, [permission]);
+  }
+  return granted;
+}
+
 /** The keys granted to a member directly, in order. */
 export async function listGrantedPermissions(db: Reader, orgId: string, userId: string): Promise<string[]> {
   const rows = await db
@@ -48,35 +72,6 @@ export async function listGrantedPermissions(db: Reader, orgId: string, userId: 
     .orderBy('permission')
     .execute();
   return rows.map((row) => row.permission);
-}
-
-/** Makes the keys granted to a member exactly these. */
-export async function updateMemberPermissions(
-  tx: Tx,
-  member: { orgId: string; userId: string; permissions: readonly PermissionKey[] },
-  now: number,
-): Promise<void> {
-  const { orgId, userId, permissions } = member;
-  const granted = await listGrantedPermissions(tx.db, orgId, userId);
-  if (JSON.stringify(granted) === JSON.stringify([...permissions].sort())) return;
-  await tx.db
-    .deleteFrom('member_permissions')
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .execute();
-  for (const permission of permissions) {
-    await tx.db
-      .insertInto('member_permissions')
-      .values({ org_id: orgId, user_id: userId, permission })
-      .execute();
-  }
-  await tx.db
-    .updateTable('memberships')
-    .set({ updated_at: toTime(now) })
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .execute();
-  tx.changed({ userId });
 }
 
 /** What a person holds in an organization; undefined when they are not an active member. */
@@ -121,66 +116,6 @@ export async function wasEverMember(db: Reader, orgId: string, userId: string): 
     .where('user_id', '=', userId)
     .executeTakeFirst();
   return row !== undefined;
-}
-
-/** Makes a person a member, with a login name reserved (the one given, or one made from their email). */
-export async function createMembership(
-  tx: Tx,
-  member: {
-    orgId: string;
-    userId: string;
-    email: string;
-    role: Role;
-    username?: string | undefined;
-    permissions?: readonly PermissionKey[] | undefined;
-  },
-  now: number,
-): Promise<void> {
-  const { orgId, userId, role } = member;
-  const at = toTime(now);
-  await tx.db
-    .insertInto('memberships')
-    .values({
-      org_id: orgId,
-      user_id: userId,
-      role,
-      lifecycle_state: 'active',
-      created_at: at,
-      updated_at: at,
-    })
-    .execute();
-  for (const permission of new Set(member.permissions)) {
-    await tx.db
-      .insertInto('member_permissions')
-      .values({ org_id: orgId, user_id: userId, permission })
-      .execute();
-  }
-  const username = member.username ?? (await freeUsername(tx, orgId, member.email));
-  await tx.db
-    .insertInto('organization_usernames')
-    .values({
-      id: newId('org_username', now),
-      org_id: orgId,
-      user_id: userId,
-      username,
-      source: member.username === undefined ? 'email' : 'operator',
-      lifecycle_state: 'reserved',
-      uid: null,
-      created_at: at,
-      frozen_at: null,
-    })
-    .execute();
-  tx.changed({ organizationId: orgId });
-}
-
-async function freeUsername(tx: Tx, orgId: string, email: string): Promise<string> {
-  const rows = await tx.db
-    .selectFrom('organization_usernames')
-    .select('username')
-    .where('org_id', '=', orgId)
-    .execute();
-  const taken = new Set(rows.map((row) => row.username));
-  return usernameFromEmail(email, (name) => taken.has(name));
 }
 
 function memberships(db: Reader) {

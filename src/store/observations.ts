@@ -1,7 +1,14 @@
-/** What clusters report. The latest report of each is kept, and per person what it confirmed. */
+/**
+ * What clusters report; the latest report of each is kept. What a cluster confirmed of a person follows from the list
+ * version that it has, so that a report costs a row and not one a person; only what it says of people by name is kept
+ * by name.
+ */
 import type { Selectable } from 'kysely';
+import { withTransitionTimes } from '../domain/condition.ts';
 import type { LoginNodeReport, Report } from '../domain/manifest.ts';
 import type { Reader, Store, Tx } from './index.ts';
+import { updateKubernetesVersions } from './kubernetes-versions.ts';
+import { recordMachines } from './machines.ts';
 import type { ObservationTable, ObservedAccountTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -14,18 +21,43 @@ export async function findObservation(db: Reader, clusterId: string): Promise<Ob
   return db.selectFrom('observations').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst();
 }
 
-/** What a cluster confirmed of one person. */
+/** What a cluster confirmed of one person: what it says of them by name, or else what its list version says. */
 export async function findObservedAccount(
   db: Reader,
   clusterId: string,
   userId: string,
 ): Promise<Selectable<ObservedAccountTable> | undefined> {
-  return db
+  const named = await db
     .selectFrom('observed_accounts')
     .selectAll()
     .where('cluster_id', '=', clusterId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
+  if (named) return named;
+  return db
+    .selectFrom('observations as o')
+    .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
+    .innerJoin('access_list_users as l', 'l.org_id', 'c.organization_id')
+    .select([
+      'o.cluster_id',
+      'l.user_id',
+      'l.ssh_key_set_generation',
+      'l.key_fingerprints',
+      'l.shell',
+      'l.desired_login_state as login_state',
+    ])
+    .where('o.cluster_id', '=', clusterId)
+    .where('l.user_id', '=', userId)
+    .whereRef('l.since_version', '<=', 'o.list_version')
+    .where((eb) =>
+      eb.or([eb('l.until_version', 'is', null), eb('l.until_version', '>', eb.ref('o.list_version'))]),
+    )
+    .executeTakeFirst();
+}
+
+/** What an observation says. */
+export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {
+  return JSON.parse(observation.report) as StoredReport;
 }
 
 /** The login node that the gateway connects to: the first that the cluster last reported as up. */
@@ -33,7 +65,13 @@ export function loginNodeOf(report: string): LoginNodeReport | undefined {
   return (JSON.parse(report) as StoredReport).loginNodes.find((node) => node.up);
 }
 
-/** Keeps a report, and announces it when it says something new. */
+/** Accounts written in one go: few enough to take a few milliseconds. */
+const pageSize = 200;
+
+/**
+ * Keeps a report, and announces it when it says something new. Accounts that it names come first and those that it
+ * names no more go last, so that nobody is unconfirmed in between.
+ */
 export async function recordObservation(
   store: Store,
   clusterId: string,
@@ -41,14 +79,23 @@ export async function recordObservation(
   now: number,
 ): Promise<void> {
   const { accounts, ...rest } = report;
-  const text = JSON.stringify(rest);
+  const { named, unnamed } = await compareAccounts(store.read, clusterId, accounts);
+  const isNews = named.length + unnamed.length > 0;
+  while (named.length > pageSize) {
+    const page = named.splice(0, pageSize);
+    await store.write((tx) => nameAccounts(tx, page));
+  }
   await store.write(async (tx) => {
+    await nameAccounts(tx, named);
     const before = await findObservation(tx.db, clusterId);
+    const at = toTime(now);
+    const text = JSON.stringify(withTransitionTimes(rest, before && reportOf(before), at));
     const row = {
       cluster_id: clusterId,
-      observed_at: toTime(now),
+      observed_at: at,
       manifest_generation: report.manifestGeneration,
       desired_generation: report.desiredGeneration,
+      list_version: await knownVersion(tx, clusterId, report.listVersion ?? 0),
       failure: report.failure,
       report: text,
     };
@@ -57,19 +104,71 @@ export async function recordObservation(
       .values(row)
       .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row))
       .execute();
-    const changed = await replaceAccounts(tx, clusterId, accounts);
-    if (changed || before?.report !== text) tx.changed({ observedClusterId: clusterId });
+    // A control plane that does not answer names no machines; that is not the end of them.
+    if (report.controlPlaneReady || report.machines.length > 0) {
+      await recordMachines(tx, clusterId, report.machines, now);
+    }
+    if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
+    await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
+    if (isNews || before?.report !== text) tx.changed({ observedClusterId: clusterId });
   });
+  while (unnamed.length > 0) {
+    const page = unnamed.splice(0, pageSize);
+    await store.write((tx) => forgetAccounts(tx, clusterId, page));
+  }
 }
 
-async function replaceAccounts(tx: Tx, clusterId: string, accounts: Report['accounts']): Promise<boolean> {
-  const rows = await tx.db
-    .selectFrom('observed_accounts')
-    .select(['cluster_id', 'user_id', 'ssh_key_set_generation', 'key_fingerprints', 'shell', 'login_state'])
-    .where('cluster_id', '=', clusterId)
-    .execute();
-  const before = new Map(rows.map((row) => [row.user_id, JSON.stringify(row)]));
-  let changed = false;
+/** Forgets what a cluster confirmed: its accounts are gone. */
+export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
+  const { unnamed } = await compareAccounts(store.read, clusterId, []);
+  await store.write(async ({ db }) => {
+    await db
+      .updateTable('observations')
+      .set({ list_version: 0 })
+      .where('cluster_id', '=', clusterId)
+      .execute();
+  });
+  while (unnamed.length > 0) {
+    const page = unnamed.splice(0, pageSize);
+    await store.write((tx) => forgetAccounts(tx, clusterId, page));
+  }
+}
+
+/** The version that a cluster says it has; 0 when there never was such a one, as after a backup was restored. */
+async function knownVersion(tx: Tx, clusterId: string, version: number): Promise<number> {
+  if (version === 0) return 0;
+  const list = await tx.db
+    .selectFrom('organization_access_lists as o')
+    .innerJoin('clusters as c', 'c.organization_id', 'o.org_id')
+    .select('o.version')
+    .where('c.id', '=', clusterId)
+    .executeTakeFirst();
+  return version <= (list?.version ?? 0) ? version : 0;
+}
+
+type AccountRow = Selectable<ObservedAccountTable>;
+
+/** What is to be written, and about whom there is nothing more to be kept. */
+async function compareAccounts(
+  db: Reader,
+  clusterId: string,
+  accounts: Report['accounts'],
+): Promise<{ named: AccountRow[]; unnamed: string[] }> {
+  const before = new Map<string, AccountRow>();
+  for (let after = ''; ; ) {
+    const page = await db
+      .selectFrom('observed_accounts')
+      .selectAll()
+      .where('cluster_id', '=', clusterId)
+      .where('user_id', '>', after)
+      .orderBy('user_id')
+      .limit(pageSize)
+      .execute();
+    for (const row of page) before.set(row.user_id, row);
+    after = page.at(-1)?.user_id ?? '';
+    if (page.length < pageSize) break;
+  }
+  const named: AccountRow[] = [];
   for (const account of accounts) {
     const row = {
       cluster_id: clusterId,
@@ -81,21 +180,36 @@ async function replaceAccounts(tx: Tx, clusterId: string, accounts: Report['acco
     };
     const earlier = before.get(account.userId);
     before.delete(account.userId);
-    if (earlier === JSON.stringify(row)) continue;
-    changed = true;
+    if (!earlier || !isSame(earlier, row)) named.push(row);
+  }
+  return { named, unnamed: [...before.keys()] };
+}
+
+function isSame(a: AccountRow, b: AccountRow): boolean {
+  return (
+    a.ssh_key_set_generation === b.ssh_key_set_generation &&
+    a.key_fingerprints === b.key_fingerprints &&
+    a.shell === b.shell &&
+    a.login_state === b.login_state
+  );
+}
+
+async function nameAccounts(tx: Tx, rows: readonly AccountRow[]): Promise<void> {
+  for (const row of rows) {
     await tx.db
       .insertInto('observed_accounts')
       .values(row)
       .onConflict((conflict) => conflict.columns(['cluster_id', 'user_id']).doUpdateSet(row))
       .execute();
   }
-  for (const userId of before.keys()) {
-    changed = true;
+}
+
+async function forgetAccounts(tx: Tx, clusterId: string, userIds: readonly string[]): Promise<void> {
+  for (const userId of userIds) {
     await tx.db
       .deleteFrom('observed_accounts')
       .where('cluster_id', '=', clusterId)
       .where('user_id', '=', userId)
       .execute();
   }
-  return changed;
 }

@@ -1,5 +1,6 @@
 /** Organizations and the domains that join them automatically. */
 import type { Selectable } from 'kysely';
+import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
 import type { OrganizationTable } from './schema.ts';
@@ -9,6 +10,50 @@ export type Organization = Selectable<OrganizationTable>;
 
 export async function findOrganization(db: Reader, orgId: string): Promise<Organization | undefined> {
   return db.selectFrom('organizations').selectAll().where('id', '=', orgId).executeTakeFirst();
+}
+
+/** The organization with this slug. */
+export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
+  return db.selectFrom('organizations').selectAll().where('slug', '=', slug).executeTakeFirst();
+}
+
+/** An organization with the domains that join it and how much it holds. */
+export interface OrganizationSummary {
+  organization: Organization;
+  domains: string[];
+  members: number;
+  clusters: number;
+}
+
+/** Every organization, oldest first; only one, if its ID is given. */
+export async function listOrganizations(db: Reader, orgId?: string): Promise<OrganizationSummary[]> {
+  let query = db.selectFrom('organizations').selectAll('organizations');
+  if (orgId !== undefined) query = query.where('organizations.id', '=', orgId);
+  const rows = await query
+    .select((eb) => [
+      eb
+        .selectFrom('memberships')
+        .whereRef('memberships.org_id', '=', 'organizations.id')
+        .where('memberships.lifecycle_state', '=', 'active')
+        .select((count) => count.fn.countAll<number>().as('n'))
+        .as('members'),
+      eb
+        .selectFrom('clusters')
+        .whereRef('clusters.organization_id', '=', 'organizations.id')
+        .where('clusters.state', '!=', 'released')
+        .select((count) => count.fn.countAll<number>().as('n'))
+        .as('clusters'),
+    ])
+    .orderBy('organizations.created_at')
+    .orderBy('organizations.id')
+    .execute();
+  const domains = await db.selectFrom('auto_join_domains').selectAll().orderBy('domain').execute();
+  return rows.map(({ members, clusters, ...organization }) => ({
+    organization,
+    domains: domains.filter((row) => row.org_id === organization.id).map((row) => row.domain),
+    members: members ?? 0,
+    clusters: clusters ?? 0,
+  }));
 }
 
 /** The organization that people of an email domain join by themselves. */
@@ -21,19 +66,23 @@ export async function findAutoJoinOrganization(db: Reader, domain: string): Prom
   return row?.org_id;
 }
 
-/** A new organization; returns its ID. */
+/** A new organization; returns its ID. Throws `invalid_state` when the slug or a domain is another's. */
 export async function createOrganization(
   tx: Tx,
   organization: { slug: string; displayName: string; autoJoinDomains: readonly string[]; createdBy: string },
   now: number,
 ): Promise<string> {
+  const { slug } = organization;
+  if (await findOrganizationBySlug(tx.db, slug)) {
+    throw new DomainError('invalid_state', `There is an organization ${slug} already.`);
+  }
   const id = newId('org', now);
   const at = toTime(now);
   await tx.db
     .insertInto('organizations')
     .values({
       id,
-      slug: organization.slug,
+      slug,
       display_name: organization.displayName,
       lifecycle_state: 'active',
       created_by_user_id: organization.createdBy,
@@ -41,11 +90,55 @@ export async function createOrganization(
       updated_at: at,
     })
     .execute();
-  for (const domain of organization.autoJoinDomains) {
-    await tx.db
-      .insertInto('auto_join_domains')
-      .values({ domain: domain.toLowerCase(), org_id: id })
-      .execute();
-  }
+  await updateAutoJoinDomains(tx, { orgId: id, domains: organization.autoJoinDomains }, now);
   return id;
+}
+
+/** Sets the name that is shown; whether that changed anything. */
+export async function updateOrganizationName(
+  tx: Tx,
+  organization: { orgId: string; displayName: string },
+  now: number,
+): Promise<boolean> {
+  const { orgId, displayName } = organization;
+  const updated = await tx.db
+    .updateTable('organizations')
+    .set({ display_name: displayName, updated_at: toTime(now) })
+    .where('id', '=', orgId)
+    .where('display_name', '!=', displayName)
+    .executeTakeFirst();
+  return updated.numUpdatedRows > 0n;
+}
+
+/**
+ * Makes the domains that join an organization exactly these (in any case); whether that changed anything. Who joined
+ * before stays. Throws `invalid_state` when one joins another organization.
+ */
+export async function updateAutoJoinDomains(
+  tx: Tx,
+  organization: { orgId: string; domains: readonly string[] },
+  now: number,
+): Promise<boolean> {
+  const { orgId } = organization;
+  const wanted = new Set(organization.domains.map((domain) => domain.toLowerCase()));
+  const rows = await tx.db.selectFrom('auto_join_domains').selectAll().where('org_id', '=', orgId).execute();
+  const had = new Set(rows.map((row) => row.domain));
+  const added = wanted.difference(had);
+  const removed = had.difference(wanted);
+  if (added.size + removed.size === 0) return false;
+  for (const domain of removed) {
+    await tx.db.deleteFrom('auto_join_domains').where('domain', '=', domain).execute();
+  }
+  for (const domain of added) {
+    if ((await findAutoJoinOrganization(tx.db, domain)) !== undefined) {
+      throw new DomainError('invalid_state', `The domain ${domain} joins another organization already.`);
+    }
+    await tx.db.insertInto('auto_join_domains').values({ domain, org_id: orgId }).execute();
+  }
+  await tx.db
+    .updateTable('organizations')
+    .set({ updated_at: toTime(now) })
+    .where('id', '=', orgId)
+    .execute();
+  return true;
 }

@@ -3,6 +3,9 @@
  * PostgreSQL; times are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
  */
 
+import type { AuditRecord } from '../domain/audit.ts';
+import type { StaffKey } from '../domain/staff.ts';
+
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
 export interface UserTable {
   id: string;
@@ -11,7 +14,7 @@ export interface UserTable {
   display_name: string;
   preferred_username: string | null;
   login_shell: string;
-  lifecycle_state: string;
+  lifecycle_state: 'active' | 'deactivated';
   created_at: string;
   updated_at: string;
 }
@@ -26,7 +29,7 @@ export interface IdentityTable {
 
 export interface StaffPermissionTable {
   user_id: string;
-  permission: string;
+  permission: StaffKey;
 }
 
 export interface OrganizationTable {
@@ -122,17 +125,62 @@ export interface CommandTable {
   created_at: string;
 }
 
-/** The audit trail: append-only, written in the transaction of what it tells of. */
-export interface AuditEntryTable {
-  seq: number;
-  at: string;
-  actor_user_id: string;
-  command_id: string | null;
-  operation: string;
-  target: string;
-  reason: string;
-  source_address: string;
-  result: string;
+/** The audit trail: append-only, written in the transaction of what it tells of, each entry chained to the last. */
+export interface AuditEntryTable extends AuditRecord {
+  hash: string;
+}
+
+/** Nodes of a cluster set aside for its organization. */
+export interface ReservationTable {
+  id: string;
+  organization_id: string;
+  cluster_id: string;
+  node_count: number;
+  state: 'active' | 'ended';
+  created_at: string;
+  ends_at: string | null;
+  ended_at: string | null;
+}
+
+/** A machine of a cluster, known since its cluster first reported it. `report` is the last report of it, as JSON. */
+export interface MachineTable {
+  id: string;
+  cluster_id: string;
+  name: string;
+  lifecycle_state: 'registered' | 'admitted' | 'quarantined';
+  retired_at: string | null;
+  report: string | null;
+  report_generation: number;
+  observed_at: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+/** What an organization was told that more storage comes to; good for a while, and once. */
+export interface StorageQuoteTable {
+  id: string;
+  organization_id: string;
+  cluster_id: string;
+  storage_type: 'ceph' | 'nfs';
+  bytes: number;
+  current_bytes: number;
+  created_by_user_id: string;
+  created_at: string;
+  expires_at: string;
+}
+
+export interface StoragePurchaseTable {
+  id: string;
+  organization_id: string;
+  cluster_id: string;
+  quote_id: string;
+  storage_type: 'ceph' | 'nfs';
+  bytes: number;
+  state: 'requested' | 'active' | 'declined';
+  created_by_user_id: string;
+  created_at: string;
+  decided_by_user_id: string | null;
+  decided_at: string | null;
 }
 
 export interface ClusterTable {
@@ -164,38 +212,75 @@ export interface ClusterTable {
   updated_at: string;
 }
 
-/** The newest access list of a cluster, and how far its delivery has come. */
-export interface AccessListTable {
+/** A cluster's Slurm configuration as JSON; none while it was never written. */
+export interface SchedulerConfigurationTable {
   cluster_id: string;
-  generation: number;
-  source_hash: string;
-  accepted_generation: number;
-  desired_generation: number;
-  rejection: string | null;
+  configuration: string;
+  updated_by_user_id: string;
   updated_at: string;
 }
 
-export interface AccessListUserTable {
+/** The Slurm configuration that an organization's new clusters start with, as JSON. */
+export interface DefaultSchedulerConfigurationTable {
+  organization_id: string;
+  configuration: string;
+  updated_by_user_id: string;
+  updated_at: string;
+}
+
+/**
+ * A cluster's access list, and how far its delivery has come. Whom it names is the same for all clusters of an
+ * organization; a withdrawn list names nobody.
+ */
+export interface AccessListTable {
   cluster_id: string;
+  generation: number;
+  accepted_generation: number;
+  desired_generation: number;
+  rejection: string | null;
+  withdrawn: 0 | 1;
+  updated_at: string;
+}
+
+/** The version of whom an organization's access lists name; it rises with every change. */
+export interface OrganizationAccessListTable {
+  org_id: string;
+  version: number;
+}
+
+/**
+ * A person on the access lists of an organization's clusters: from one version on, and until another, or still. Past
+ * entries are kept for as long as a cluster is at their version.
+ */
+export interface AccessListUserTable {
+  org_id: string;
   user_id: string;
+  since_version: number;
+  until_version: number | null;
   username: string;
   access_mode: 'use' | 'admin';
   desired_login_state: 'ready' | 'waiting_for_key';
   ssh_key_set_generation: number;
+  /** JSON; of the active keys, oldest first. */
+  key_fingerprints: string;
   shell: string;
 }
 
-/** What a cluster last reported. `report` is the whole of it as JSON, the columns are what is asked for by key. */
+/**
+ * What a cluster last reported. `report` is the whole of it as JSON, the columns are what is asked for by key. Its
+ * accounts are those of `list_version` (0: of none), but for the ones that it says something of its own about.
+ */
 export interface ObservationTable {
   cluster_id: string;
   observed_at: string;
   manifest_generation: number;
   desired_generation: number;
+  list_version: number;
   failure: string | null;
   report: string;
 }
 
-/** Per person, what the cluster confirmed when it last applied a list. */
+/** What a cluster says of a person by name, in place of what its list version says. */
 export interface ObservedAccountTable {
   cluster_id: string;
   user_id: string;
@@ -244,10 +329,17 @@ export interface Schema {
   commands: CommandTable;
   audit_entries: AuditEntryTable;
   clusters: ClusterTable;
+  scheduler_configurations: SchedulerConfigurationTable;
+  default_scheduler_configurations: DefaultSchedulerConfigurationTable;
   access_lists: AccessListTable;
   access_list_users: AccessListUserTable;
+  organization_access_lists: OrganizationAccessListTable;
   observations: ObservationTable;
   observed_accounts: ObservedAccountTable;
+  reservations: ReservationTable;
+  machines: MachineTable;
+  storage_quotes: StorageQuoteTable;
+  storage_purchases: StoragePurchaseTable;
   counters: CounterTable;
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;

@@ -1,7 +1,9 @@
 /** People: their accounts, and which tokens are theirs. */
 
 import type { Selectable } from 'kysely';
+import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
+import type { StaffKey } from '../domain/staff.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { UserTable } from './schema.ts';
@@ -12,11 +14,13 @@ export const systemUserId = 'user_00000000000000000000000000';
 
 export type User = Selectable<UserTable>;
 
+/** A user with the operator permissions they hold, in order. */
+export interface Person extends User {
+  staffKeys: StaffKey[];
+}
+
 /** A person with the operator permissions they hold, in order. */
-export async function findUser(
-  db: Reader,
-  userId: string,
-): Promise<(User & { staffKeys: string[] }) | undefined> {
+export async function findUser(db: Reader, userId: string): Promise<Person | undefined> {
   const rows = await usersById(db, userId);
   const [first] = rows;
   if (!first) return undefined;
@@ -34,6 +38,24 @@ const usersById = prepared((db, userId: string) =>
     .orderBy('staff_permissions.permission'),
 );
 
+/**
+ * The person whose primary email (any case) it is, made an account where there is none. Throws `invalid_state` when
+ * the account is deactivated.
+ */
+export async function findOrCreateUser(
+  tx: Tx,
+  person: { email: string; displayName?: string | undefined },
+  now: number,
+): Promise<{ userId: string; created: boolean }> {
+  const known = await findUserByEmail(tx.db, person.email);
+  if (known && known.lifecycle_state !== 'active') {
+    throw new DomainError('invalid_state', `The account of ${known.primary_email} is deactivated.`);
+  }
+  if (known) return { userId: known.id, created: false };
+  const { email, displayName = email } = person;
+  return { userId: await createUser(tx, { email, displayName }, now), created: true };
+}
+
 /** The person whose primary email (any case) it is. */
 export async function findUserByEmail(db: Reader, email: string): Promise<User | undefined> {
   return db
@@ -44,15 +66,19 @@ export async function findUserByEmail(db: Reader, email: string): Promise<User |
     .executeTakeFirst();
 }
 
-/** The ID of the person whom tokens of this issuer and subject are. */
-export async function findIdentity(db: Reader, issuer: string, subject: string): Promise<string | undefined> {
-  const row = await db
+/** The person whom tokens of this issuer and subject are, and whether the account is active. */
+export async function findIdentity(
+  db: Reader,
+  issuer: string,
+  subject: string,
+): Promise<{ userId: string; state: User['lifecycle_state'] } | undefined> {
+  return db
     .selectFrom('identities')
-    .select('user_id')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .select(['user_id as userId', 'users.lifecycle_state as state'])
     .where('issuer', '=', issuer)
     .where('subject', '=', subject)
     .executeTakeFirst();
-  return row?.user_id;
 }
 
 export async function createIdentity(
@@ -93,7 +119,7 @@ export async function createUser(
 }
 
 /** The operator permissions a person holds, in order. */
-export async function listStaffKeys(db: Reader, userId: string): Promise<string[]> {
+export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKey[]> {
   return (await staffKeysOf(db, userId)).map((row) => row.permission);
 }
 
@@ -101,12 +127,96 @@ const staffKeysOf = prepared((db, userId: string) =>
   db.selectFrom('staff_permissions').select('permission').where('user_id', '=', userId).orderBy('permission'),
 );
 
-export async function createStaffKey(tx: Tx, userId: string, permission: string): Promise<void> {
+/**
+ * Makes a person's operator permissions exactly these; whether that changed anything. Throws `invalid_state` when
+ * nobody would be left who can operate the installation.
+ */
+export async function updateStaffKeys(
+  tx: Tx,
+  person: { userId: string; keys: readonly StaffKey[] },
+  now: number,
+): Promise<boolean> {
+  const { userId } = person;
+  const keys = [...new Set(person.keys)].sort();
+  const before = await listStaffKeys(tx.db, userId);
+  if (JSON.stringify(before) === JSON.stringify(keys)) return false;
+  await tx.db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
+  for (const permission of keys) {
+    await tx.db.insertInto('staff_permissions').values({ user_id: userId, permission }).execute();
+  }
+  if (before.includes('staff.operate') && !(await hasOperator(tx))) {
+    throw new DomainError(
+      'invalid_state',
+      'This is the last person with staff.operate. Give it to another first.',
+    );
+  }
+  await touch(tx, userId, {}, now);
+  return true;
+}
+
+async function hasOperator(tx: Tx): Promise<boolean> {
+  const row = await tx.db
+    .selectFrom('staff_permissions')
+    .innerJoin('users', 'users.id', 'staff_permissions.user_id')
+    .select('user_id')
+    .where('permission', '=', 'staff.operate')
+    .where('users.lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Sets the name that is shown; whether that changed anything. */
+export async function updateDisplayName(
+  tx: Tx,
+  person: { userId: string; displayName: string },
+  now: number,
+): Promise<boolean> {
+  const user = await findUser(tx.db, person.userId);
+  if (user?.display_name === person.displayName) return false;
+  await touch(tx, person.userId, { display_name: person.displayName }, now);
+  return true;
+}
+
+/** Lets a person sign in, or no more; whether that changed anything. */
+export async function updateLifecycle(
+  tx: Tx,
+  person: { userId: string; state: 'active' | 'deactivated' },
+  now: number,
+): Promise<boolean> {
+  const user = await findUser(tx.db, person.userId);
+  if (user?.lifecycle_state === person.state) return false;
+  await touch(tx, person.userId, { lifecycle_state: person.state }, now);
+  return true;
+}
+
+/** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */
+export async function listPeople(
+  db: Reader,
+  page: { after?: string | undefined; limit: number; email?: string | undefined },
+): Promise<Person[]> {
+  let query = db.selectFrom('users').selectAll().where('kind', '=', 'person');
+  if (page.after !== undefined) query = query.where('id', '>', page.after);
+  if (page.email !== undefined) query = query.where('primary_email', '=', page.email.toLowerCase());
+  const people = await query.orderBy('id').limit(page.limit).execute();
+  const staff = await db.selectFrom('staff_permissions').selectAll().orderBy('permission').execute();
+  return people.map((person) => ({
+    ...person,
+    staffKeys: staff.filter((row) => row.user_id === person.id).map((row) => row.permission),
+  }));
+}
+
+async function touch(
+  tx: Tx,
+  userId: string,
+  values: { display_name?: string; lifecycle_state?: User['lifecycle_state'] },
+  now: number,
+): Promise<void> {
   await tx.db
-    .insertInto('staff_permissions')
-    .values({ user_id: userId, permission })
-    .onConflict((conflict) => conflict.doNothing())
+    .updateTable('users')
+    .set({ ...values, updated_at: toTime(now) })
+    .where('id', '=', userId)
     .execute();
+  tx.changed({ userId });
 }
 
 /** Sets a person's login shell; changes nothing, and announces nothing, when it is that already. */

@@ -9,6 +9,13 @@ export interface Driver {
   observe(signal: AbortSignal): Promise<Report>;
   /** Makes the manifest so. May be called again with the same one, and after having been cut off half-way. */
   apply(manifest: Manifest, signal: AbortSignal): Promise<void>;
+  /**
+   * Takes away what we put there, and nothing else; homes stay. May be called again, and where nothing of ours is
+   * left. Throws, in words for a person, when something is left that must go.
+   */
+  release(signal: AbortSignal): Promise<void>;
   /** Lets go of the cluster; changes nothing there. */
   close(): Promise<void>;
+  /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
+  readonly followsSettings?: boolean;
 }

@@ -1,13 +1,15 @@
 /** When clusters are looked at: at once after a change, and every interval besides. */
 import type { Logger } from '../log.ts';
+import { listListedOrganizations } from '../store/access-list-users.ts';
 import { type Cluster, listConcernedClusters, listDrivenClusters } from '../store/clusters.ts';
 import type { Change, Store } from '../store/index.ts';
 import type { Driver } from './driver.ts';
+import { createListKeeper } from './lists.ts';
 import { reconcile } from './reconcile.ts';
 
 export interface SyncOptions {
   store: Store;
-  /** The driver for a cluster, made when the loop first sees it. */
+  /** The driver for a cluster, made when it is first needed, and anew when its settings have changed. */
   createDriver(cluster: Cluster): Promise<Driver>;
   intervalMs: number;
   log: Logger;
@@ -21,6 +23,7 @@ export interface SyncLoop {
 
 /** One cluster's place in the loop. Clusters never wait for each other. */
 interface Worker {
+  /** As it was when the driver was made. */
   cluster: Cluster;
   driver: Driver | undefined;
   timer: NodeJS.Timeout | undefined;
@@ -38,7 +41,10 @@ const passLimitMs = 120_000;
 export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   const { store, log } = options;
   const workers = new Map<string, Worker>();
+  const lists = createListKeeper(options);
   const stopping = new AbortController();
+  const errands = new Set<Promise<void>>();
+  let sweeping = false;
 
   async function discover(): Promise<void> {
     for (const cluster of await listDrivenClusters(store.read)) {
@@ -66,18 +72,30 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     worker.dirty = false;
     worker.running = pass(worker).then((delayMs) => {
       worker.running = undefined;
-      schedule(worker, delayMs);
+      if (delayMs !== undefined) schedule(worker, delayMs);
     });
   }
 
-  /** Runs one pass and returns how long to wait before the next. */
-  async function pass(worker: Worker): Promise<number> {
+  /** Runs one pass and returns how long to wait before the next; undefined when there is none. */
+  async function pass(worker: Worker): Promise<number | undefined> {
     const { cluster } = worker;
     const started = performance.now();
     try {
       const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(passLimitMs)]);
-      const result = await reconcile(options, cluster.id, () => driverOf(worker), signal);
+      const deps = { store, lists, now: options.now };
+      const { released, ...result } = await reconcile(
+        deps,
+        cluster.id,
+        (now) => driverOf(worker, now),
+        signal,
+      );
       worker.failures = 0;
+      if (released) {
+        await closeDriver(worker);
+        workers.delete(cluster.id);
+        log.info('sync.released', { cluster: cluster.name });
+        return undefined;
+      }
       if (result.applied || result.activated) {
         log.info('sync.applied', {
           cluster: cluster.name,
@@ -96,19 +114,49 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     }
   }
 
-  function rediscover(): void {
-    discover().catch((error) => log.error('sync.discover.failed', { error }));
+  /** Does something besides the passes; the end waits for it. */
+  function errand(name: string, body: () => Promise<void>): void {
+    if (stopping.signal.aborted) return;
+    const done = body()
+      .catch((error) => log.error(`sync.${name}.failed`, { error }))
+      .finally(() => errands.delete(done));
+    errands.add(done);
   }
 
-  async function driverOf(worker: Worker): Promise<Driver> {
-    worker.driver ??= await options.createDriver(worker.cluster);
+  /** What a lost notice did not tell: new clusters, and people whose entry is not what it should be. */
+  async function sweep(): Promise<void> {
+    if (sweeping) return;
+    sweeping = true;
+    try {
+      await discover();
+      for (const organizationId of await listListedOrganizations(store.read)) {
+        if (stopping.signal.aborted) return;
+        if (await lists.updateOrganization(organizationId)) await nudgeConcerned({ organizationId });
+      }
+    } finally {
+      sweeping = false;
+    }
+  }
+
+  async function driverOf(worker: Worker, cluster: Cluster): Promise<Driver> {
+    if (worker.driver && needsOther(worker.driver, worker.cluster, cluster)) await closeDriver(worker);
+    if (!worker.driver) {
+      worker.cluster = cluster;
+      worker.driver = await options.createDriver(cluster);
+    }
     return worker.driver;
+  }
+
+  async function closeDriver(worker: Worker): Promise<void> {
+    const { driver } = worker;
+    worker.driver = undefined;
+    await driver?.close();
   }
 
   function nudge(clusterId: string): void {
     const worker = workers.get(clusterId);
     if (!worker) {
-      rediscover();
+      errand('discover', discover);
       return;
     }
     worker.dirty = true;
@@ -116,35 +164,47 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     if (!worker.running && worker.failures === 0) schedule(worker, 0);
   }
 
-  async function onChanges(changes: readonly Change[]): Promise<void> {
-    for (const change of changes) {
-      if ('observedClusterId' in change) continue;
-      const concerned =
-        'clusterId' in change ? [change.clusterId] : await listConcernedClusters(store.read, change);
-      for (const clusterId of concerned) nudge(clusterId);
-    }
+  async function nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {
+    for (const clusterId of await listConcernedClusters(store.read, who)) nudge(clusterId);
+  }
+
+  async function onChange(change: Change): Promise<void> {
+    if ('observedClusterId' in change) return;
+    if ('clusterId' in change) return nudge(change.clusterId);
+    if ('userId' in change) await lists.updateUser(change.userId);
+    else await lists.updateOrganization(change.organizationId);
+    await nudgeConcerned(change);
   }
 
   const stopListening = store.onChange((changes) => {
-    onChanges(changes).catch((error) => log.error('sync.notice.failed', { error }));
+    for (const change of changes) errand('notice', () => onChange(change));
   });
   await discover();
-  const rediscovery = setInterval(rediscover, options.intervalMs);
+  errand('sweep', sweep);
+  const sweeps = setInterval(() => errand('sweep', sweep), options.intervalMs);
   return {
     async stop() {
       stopListening();
-      clearInterval(rediscovery);
+      clearInterval(sweeps);
       stopping.abort();
       for (const worker of workers.values()) clearTimeout(worker.timer);
+      await Promise.all(errands);
       await Promise.all(
         [...workers.values()].map(async (worker) => {
           await worker.running;
           clearTimeout(worker.timer);
-          await worker.driver?.close();
+          await closeDriver(worker);
         }),
       );
     },
   };
+}
+
+/** Whether a driver is no longer the one for its cluster. */
+function needsOther(driver: Driver, before: Cluster, after: Cluster): boolean {
+  const kinds = (cluster: Cluster) => Object.keys(JSON.parse(cluster.driver) as object).join();
+  if (before.name !== after.name || before.scheduler !== after.scheduler) return true;
+  return driver.followsSettings ? kinds(before) !== kinds(after) : before.driver !== after.driver;
 }
 
 /** Milliseconds until the next attempt: doubling, with jitter so that many clusters do not come back at once. */

@@ -1,39 +1,60 @@
-/** One pass over one cluster: list → manifest → observe → plan → apply → record. */
+/** One pass over one cluster: list → manifest → observe → plan → apply → record; or its release. */
 import type { Manifest, Report } from '../domain/manifest.ts';
-import { acceptAccessList, findManifest, updateAccessList } from '../store/access-lists.ts';
-import { activateCluster, findCluster } from '../store/clusters.ts';
+import {
+  acceptAccessLists,
+  createAccessList,
+  findAccessList,
+  updateDesiredGeneration,
+} from '../store/access-lists.ts';
+import {
+  activateCluster,
+  type Cluster,
+  completeRelease,
+  findCluster,
+  recordCleanupFailure,
+} from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
-import { recordObservation } from '../store/observations.ts';
+import { findManifest, findManifestWithoutList } from '../store/manifests.ts';
+import { deleteObservedAccounts, recordObservation } from '../store/observations.ts';
 import type { Driver } from './driver.ts';
+import type { ListKeeper } from './lists.ts';
+
+export interface ReconcileDeps {
+  store: Store;
+  lists: ListKeeper;
+  now(): number;
+}
 
 export interface PassResult {
   /** The manifest in force at the end, 0 where there is none. */
   generation: number;
   applied: boolean;
   activated: boolean;
+  /** There is nothing more to be done for this cluster, ever. */
+  released: boolean;
 }
 
 /** Brings a cluster to the present truth. Throws when the cluster cannot be reached or changed. */
 export async function reconcile(
-  deps: { store: Store; now(): number },
+  deps: ReconcileDeps,
   clusterId: string,
-  openDriver: () => Promise<Driver>,
+  openDriver: (cluster: Cluster) => Promise<Driver>,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const { store, now } = deps;
   const cluster = await findCluster(store.read, clusterId);
   if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
-  let manifest: Manifest | undefined;
-  if (cluster.scheduler === 'sunk') {
-    const organizationId = cluster.organization_id;
-    const desiredGeneration = cluster.desired_generation;
-    await updateAccessList(store, { id: clusterId, organizationId, desiredGeneration }, now());
-    await acceptAccessList(store, clusterId, now());
-    manifest = await findManifest(store.read, clusterId);
+  if (cluster.state === 'releasing' || cluster.state === 'released') {
+    if (cluster.state === 'releasing') await release(deps, cluster, openDriver, signal);
+    return { generation: 0, applied: false, activated: false, released: true };
   }
+  const manifest =
+    cluster.scheduler === 'sunk'
+      ? await nextManifest(deps, cluster)
+      : await findManifestWithoutList(store.read, cluster);
 
   // Only now: people's access is computed and shown whether or not the cluster can be reached.
-  const driver = await openDriver();
+  const driver = await openDriver(cluster);
   let report = await driver.observe(signal);
   const needed = manifest !== undefined && isApplyNeeded(manifest, report);
   if (manifest && needed) {
@@ -44,8 +65,47 @@ export async function reconcile(
   const activated =
     cluster.state === 'provisioning' &&
     report.controlPlaneReady &&
-    (await store.write((tx) => activateCluster(tx, clusterId, report.computeNodes, now())));
-  return { generation: report.manifestGeneration, applied: needed, activated };
+    (await store.write((tx) => activateCluster(tx, clusterId, report.machines.length, now())));
+  return { generation: report.manifestGeneration, applied: needed, activated, released: false };
+}
+
+/** The accepted list; undefined when it changed again just now, which brings the next pass. */
+async function nextManifest(
+  { store, lists, now }: ReconcileDeps,
+  cluster: Cluster,
+): Promise<Manifest | undefined> {
+  const list = await findAccessList(store.read, cluster.id);
+  if (!list) {
+    await lists.joinOrganization(cluster.organization_id);
+    await createAccessList(store, cluster, now());
+  } else if (list.desired_generation !== cluster.desired_generation) {
+    await updateDesiredGeneration(store, cluster);
+  }
+  if (!list || list.accepted_generation !== list.generation) {
+    await acceptAccessLists(store, cluster.organization_id, now());
+  }
+  return findManifest(store, cluster.id);
+}
+
+async function release(
+  { store, now }: ReconcileDeps,
+  cluster: Cluster,
+  openDriver: (cluster: Cluster) => Promise<Driver>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const driver = await openDriver(cluster);
+    await driver.release(signal);
+  } catch (error) {
+    const isStopping = signal.aborted && (signal.reason as Error).name === 'AbortError';
+    if (!isStopping) {
+      const failure = error instanceof Error ? error.message : String(error);
+      await store.write((tx) => recordCleanupFailure(tx, cluster.id, failure, now()));
+    }
+    throw error;
+  }
+  await deleteObservedAccounts(store, cluster.id);
+  await store.write((tx) => completeRelease(tx, cluster.id, now()));
 }
 
 /** Whether a cluster has anything other than the manifest in force. */

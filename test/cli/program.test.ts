@@ -73,14 +73,20 @@ test('a group of commands without one of them shows its help on stderr, status 2
   }
 });
 
-test('serve hands its options over and ends with the status it is given', async () => {
+test('serve and admin bootstrap hand their options over and end with the status they are given', async () => {
   const given: unknown[] = [];
-  const server = { serve: async (options: unknown) => given.push(options) + 6 };
+  const server = {
+    serve: async (options: unknown) => given.push(options) + 6,
+    bootstrap: async (options: unknown) => given.push(options) + 6,
+  };
   assert.equal(await runProgram(['serve', '--demo', '--data', 'd'], server), 7);
   assert.equal(await runProgram(['serve', '--config', 'c'], server), 8);
+  const bootstrap = ['admin', 'bootstrap', '--config', 'c', '--email', 'ada@physics.example'];
+  assert.equal(await runProgram(bootstrap, server), 9);
   assert.deepEqual(given, [
     { demo: true, data: 'd' },
     { demo: false, config: 'c' },
+    { config: 'c', email: 'ada@physics.example' },
   ]);
 });
 

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type AccessListState,
+  type AccessListUser,
   accessListHash,
   accessListState,
-  accessListUsers,
+  accessListUser,
   type Delivery,
   isRecent,
+  isSameEntry,
   type Member,
   observationState,
 } from '../../src/domain/access-list.ts';
@@ -17,12 +19,15 @@ const ada: Member = {
   role: 'member',
   permissions: ['clusters.ssh'],
   shell: '/bin/bash',
-  activeKeys: 1,
   keySetGeneration: 3,
+  keyFingerprints: ['SHA256:a'],
 };
 
+const usersOf = (...members: Member[]) =>
+  members.map(accessListUser).filter((user): user is AccessListUser => user !== undefined);
+
 test('every member holding clusters.ssh appears, with or without a key', () => {
-  const users = accessListUsers([ada, { ...ada, userId: 'user_2', username: 'bob', activeKeys: 0 }]);
+  const users = usersOf(ada, { ...ada, userId: 'user_2', username: 'bob', keyFingerprints: [] });
   assert.deepEqual(
     users.map(({ username, desiredLoginState }) => [username, desiredLoginState]),
     [
@@ -46,37 +51,37 @@ const modes: [string, Partial<Member>, string | undefined][] = [
 ];
 for (const [by, member, mode] of modes) {
   test(`whoever holds ${by} ${mode ? `is on the list in access mode ${mode}` : 'is not on the list'}`, () => {
-    assert.equal(accessListUsers([{ ...ada, ...member }])[0]?.accessMode, mode);
+    assert.equal(accessListUser({ ...ada, ...member })?.accessMode, mode);
   });
 }
-
-test('a list is ordered by user ID, in whatever order members come', () => {
-  const members = ['user_3', 'user_1', 'user_2'].map((userId) => ({ ...ada, userId, username: userId }));
-  assert.deepEqual(
-    accessListUsers(members).map((user) => user.userId),
-    ['user_1', 'user_2', 'user_3'],
-  );
-});
 
 const differences: [string, Partial<Member>][] = [
   ['the username', { username: 'adb' }],
   ['the access mode', { permissions: ['clusters.ssh.admin'] }],
-  ['the login state', { activeKeys: 0 }],
+  ['the login state', { keyFingerprints: [] }],
   ['the key set generation', { keySetGeneration: 4 }],
   ['the shell', { shell: '/bin/zsh' }],
 ];
 for (const [what, change] of differences) {
-  test(`the digest of a list changes with ${what}`, () => {
-    const before = accessListHash(accessListUsers([ada]));
-    assert.notEqual(accessListHash(accessListUsers([{ ...ada, ...change }])), before);
+  test(`an entry, and the digest of its list, change with ${what}`, () => {
+    const [before, after] = [usersOf(ada), usersOf({ ...ada, ...change })];
+    assert.notEqual(accessListHash(after), accessListHash(before));
+    assert.equal(isSameEntry(before[0], after[0]), false);
   });
 }
 
-test('the digest of a list does not change with what is not on it', () => {
-  const before = accessListHash(accessListUsers([ada]));
-  const more = { ...ada, permissions: ['clusters.read', 'clusters.ssh'], activeKeys: 2 };
-  assert.equal(accessListHash(accessListUsers([more])), before);
-  assert.match(before, /^sha256:[0-9a-f]{64}$/);
+test('neither changes with what is not on the list', () => {
+  const before = usersOf(ada);
+  const after = usersOf({ ...ada, permissions: ['clusters.read', 'clusters.ssh'] });
+  assert.equal(accessListHash(after), accessListHash(before));
+  assert.match(accessListHash(before), /^sha256:[0-9a-f]{64}$/);
+  assert.equal(isSameEntry(before[0], after[0]), true);
+});
+
+test('having no entry is the same as having none, and not as having one', () => {
+  assert.equal(isSameEntry(undefined, undefined), true);
+  assert.equal(isSameEntry(accessListUser(ada), undefined), false);
+  assert.equal(isSameEntry(undefined, accessListUser(ada)), false);
 });
 
 const now = 1_000_000_000;

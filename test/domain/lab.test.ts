@@ -62,11 +62,6 @@ const refused: [string, Lab, string][] = [
     'The autoJoinDomains entry x.example is there twice.',
   ],
   [
-    'an organization without an owner',
-    lab([{ ...owner, role: 'admin' }]),
-    'Organization physics needs an owner.',
-  ],
-  [
     'a permission that is none',
     lab([owner, { email: 'b@x.example', role: 'member', permissions: ['clusters.sudo' as PermissionKey] }]),
     'clusters.sudo is not a permission.',
@@ -98,16 +93,6 @@ const refused: [string, Lab, string][] = [
     'an id that is no UUID',
     lab([owner], { clusters: [{ ...cluster, id: 'alpha' }] }),
     'Cluster alpha: the id alpha is not a UUID.',
-  ],
-  [
-    'a cluster of no organization',
-    lab([owner], { clusters: [{ ...cluster, organization: 'chemistry' }] }),
-    'Cluster alpha names the organization chemistry, which is not in the file.',
-  ],
-  [
-    'a grant on no cluster',
-    lab([owner], { grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer' }] }),
-    'A grant names the cluster alpha, which is not in the file.',
   ],
   [
     'a grant that expires at no time',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ManifestAccount } from '../../src/domain/manifest.ts';
 import { restartPlan } from '../../src/domain/restart-plan.ts';
+import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
 
 const ada: ManifestAccount = {
   userId: 'user_1',
@@ -54,3 +55,40 @@ for (const [when, before, after] of quiet) {
     assert.deepEqual(restartPlan(before, after), { added: [], removed: [], restarts: [] });
   });
 }
+
+const configured = (before: SlurmConfiguration, after: SlurmConfiguration, accounts = [ada]) =>
+  restartPlan([ada], accounts, { before, after }).restarts;
+
+test('another Slurm configuration restarts login nodes and controller, and no compute node', () => {
+  for (const after of [
+    { slurmExtraConfig: 'a' },
+    { slurmPartitions: 'a' },
+    { cgroupExtraConfig: 'a' },
+    { gresConf: 'a' },
+    { prolog: { a: '#!' } },
+    { epilog: { a: '#!' } },
+    { controllerEtc: { a: '' } },
+    { loginS6Packages: 'a' },
+  ]) {
+    assert.deepEqual(configured({}, after), ['login', 'controller'], Object.keys(after)[0]);
+    assert.deepEqual(configured(after, {}), ['login', 'controller'], 'clearing a field is a change');
+  }
+});
+
+test('another computeS6Packages restarts every compute node too', () => {
+  assert.deepEqual(configured({}, { computeS6Packages: 'a' }), ['login', 'controller', 'compute']);
+  assert.deepEqual(configured({ computeS6Packages: 'a' }, { computeS6Packages: 'b' }), [
+    'login',
+    'controller',
+    'compute',
+  ]);
+});
+
+test('a configuration that means the same restarts nothing', () => {
+  assert.deepEqual(configured({}, {}), []);
+  assert.deepEqual(configured({ prolog: { a: '#!', b: '#!' } }, { prolog: { b: '#!', a: '#!' } }), []);
+});
+
+test('accounts and configuration together restart what either restarts', () => {
+  assert.deepEqual(configured({}, { slurmExtraConfig: 'a' }, [ada, bob]), order);
+});

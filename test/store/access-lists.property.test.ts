@@ -1,16 +1,27 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
+import type { ManifestAccount, Report } from '../../src/domain/manifest.ts';
 import { type PermissionKey, permissionCatalog } from '../../src/domain/permission.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import {
-  acceptAccessList,
-  findAccessList,
-  findManifest,
-  listAccessListUsers,
-  updateAccessList,
+  deletePastEntries,
+  listWantedUsers,
+  updateListedUser,
+  updateListedUsers,
+} from '../../src/store/access-list-users.ts';
+import {
+  acceptAccessLists,
+  createAccessList,
+  isOnAccessList,
+  readAccessList,
+  updateDesiredGeneration,
+  withdrawAccessList,
 } from '../../src/store/access-lists.ts';
+import { createGrant } from '../../src/store/grants.ts';
 import type { Store } from '../../src/store/index.ts';
+import { findManifest } from '../../src/store/manifests.ts';
+import { findObservedAccount, recordObservation } from '../../src/store/observations.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore } from '../support/store.ts';
@@ -28,9 +39,23 @@ const lab: Lab = {
       })),
     },
   ],
-  clusters: [
-    { name: 'alpha', organization: 'x', scheduler: 'sunk', simulated: { computeNodes: 1, gpusPerNode: 1 } },
-  ],
+  clusters: ['alpha', 'beta'].map((name) => ({
+    name,
+    organization: 'x',
+    scheduler: 'sunk',
+    simulated: { computeNodes: 1, gpusPerNode: 1 },
+  })),
+};
+
+const report: Report = {
+  manifestGeneration: 1,
+  desiredGeneration: 1,
+  controlPlaneReady: true,
+  machines: [],
+  runningJobs: [],
+  loginNodes: [],
+  accounts: [],
+  failure: null,
 };
 
 /** What the contract says of one person, kept in the plainest way. */
@@ -49,7 +74,7 @@ const givesAdmin = ['clusters.ssh.admin', 'clusters.configure'];
 
 function expectedList(models: Model[]) {
   const holds = (model: Model, keys: string[]) =>
-    model.role === 'owner' || keys.some((key) => model.granted.has(key));
+    model.role !== 'member' || keys.some((key) => model.granted.has(key));
   return models
     .filter((model) => model.member && holds(model, givesSsh))
     .map((model) => ({
@@ -70,7 +95,7 @@ async function step(
   pick: (below: number) => number,
 ): Promise<void> {
   const now = Date.now();
-  const what = pick(5);
+  const what = pick(7);
   if (what === 0) {
     const { key } = await store.write((tx) =>
       createSshKey(tx, { userId: model.id, key: parseSshPublicKey(newPublicKey()), commandId: 'c', now }),
@@ -92,6 +117,20 @@ async function step(
         .set('lifecycle_state', model.member ? 'active' : 'removed')
         .where('user_id', '=', model.id)
         .execute(),
+    );
+  } else if (what === 3 && model.username !== 'a') {
+    model.role = model.role === 'member' ? 'admin' : 'member';
+    const role = model.role as 'member' | 'admin';
+    await store.write(({ db }) =>
+      db.updateTable('memberships').set({ role }).where('user_id', '=', model.id).execute(),
+    );
+  } else if (what === 4) {
+    // It is for Kubernetes, and gives no SSH.
+    const cluster = await store.read.selectFrom('clusters').select('id').executeTakeFirstOrThrow();
+    const relation = 'kubernetes.admin' as const;
+    const about = { resource_id: cluster.id, user_id: model.id, granted_by: model.id };
+    await store.write((tx) =>
+      createGrant(tx, { ...about, relation, scope: null, role_id: null, expires_at: null }, now),
     );
   } else {
     const permission = permissionCatalog[pick(permissionCatalog.length)]?.key as PermissionKey;
@@ -118,16 +157,14 @@ test('after any interleaving of changes the list is what recomputing it from not
   };
   await using opened = await openTestStore(lab);
   const { store } = opened;
-  const { id, organization_id: organizationId } = await store.read
-    .selectFrom('clusters')
-    .selectAll()
-    .executeTakeFirstOrThrow();
+  const clusters = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
+  const orgId = clusters[0]?.organization_id ?? '';
   const rows = await store.read
     .selectFrom('memberships as m')
     .innerJoin('organization_usernames as n', 'n.user_id', 'm.user_id')
     .select(['m.user_id as id', 'm.role', 'n.username'])
     .execute();
-  const models = rows.map((row) => ({
+  const models: Model[] = rows.map((row) => ({
     ...row,
     granted: new Set<string>(),
     keys: new Map<string, string>(),
@@ -135,44 +172,230 @@ test('after any interleaving of changes the list is what recomputing it from not
     member: true,
   }));
   const numbers = new Map<string, number>();
-  let before: { generation: number; text: string } = { generation: 0, text: '' };
+  /** What a cluster confirmed, by cluster. */
+  const confirmed = new Map<string, readonly ManifestAccount[]>();
+  const generations = new Map<string, number>();
+  let text = '[]';
 
-  for (let round = 0; round < 120; round++) {
+  for (let round = 0; round < 150; round++) {
+    const where = `seed ${seed}, round ${round}`;
+    const now = Date.now();
+    const touched = new Set<string>();
     for (let changes = pick(3); changes >= 0; changes--) {
       const model = models[pick(models.length)];
-      if (model) await step(store, organizationId, model, pick);
+      if (!model) continue;
+      await step(store, orgId, model, pick);
+      touched.add(model.id);
     }
-    const changed = await updateAccessList(store, { id, organizationId, desiredGeneration: 1 }, Date.now());
-    assert.equal(
-      await updateAccessList(store, { id, organizationId, desiredGeneration: 1 }, Date.now()),
-      false,
-    );
+    // Notices of single people, or none of them and a sweep: the result is the same.
+    let rises = 0;
+    if (pick(2) === 0) {
+      for (const userId of touched) rises += (await updateListedUser(store, userId, now)).length;
+    } else rises += Number(await updateListedUsers(store, orgId, now));
+    assert.equal(await updateListedUsers(store, orgId, now), false, where);
 
     const expected = expectedList(models);
-    const text = JSON.stringify(expected);
-    const users = await listAccessListUsers(store.read, id);
+    const fingerprints = (userId: string) => [
+      ...(models.find(({ id }) => id === userId)?.keys.values() ?? []),
+    ];
     assert.deepEqual(
-      users.map(({ uid: _, ...user }) => user),
-      expected,
-      `seed ${seed}, round ${round}`,
+      await listWantedUsers(store.read, orgId),
+      expected.map((user) => ({ ...user, keyFingerprints: fingerprints(user.userId) })),
+      where,
     );
-    const { generation } = (await findAccessList(store.read, id)) ?? { generation: -1 };
-    assert.equal(changed, text !== before.text, 'the generation rises only when the list changes');
-    assert.equal(generation, before.generation + (changed ? 1 : 0));
-    before = { generation, text };
+    assert.equal(
+      rises > 0,
+      text !== JSON.stringify(expected),
+      'the list changes only when someone on it does',
+    );
+    text = JSON.stringify(expected);
+
+    for (const cluster of clusters) {
+      // The second cluster comes later.
+      if (cluster.name === 'beta' && round < 40) continue;
+      const before = generations.get(cluster.id);
+      if (before === undefined) await createAccessList(store, cluster, now);
+      if (pick(4) === 0) {
+        // A change of the cluster's configuration alone is no change of the list.
+        cluster.desired_generation++;
+        await updateDesiredGeneration(store, cluster);
+      }
+      const found = await readAccessList(store, cluster.id);
+      assert.deepEqual(
+        found?.users.map(({ uid: _, ...user }) => user),
+        expected,
+        where,
+      );
+      assert.equal(found?.list.generation, before === undefined ? 1 : before + rises, where);
+      assert.equal(found?.list.desired_generation, cluster.desired_generation);
+      generations.set(cluster.id, found?.list.generation ?? 0);
+    }
 
     if (pick(3) === 0) continue;
-    await acceptAccessList(store, id, Date.now());
-    const manifest = await findManifest(store.read, id);
-    assert.equal(manifest?.generation, generation);
-    for (const account of manifest?.accounts ?? []) {
-      const model = models.find((one) => one.id === account.userId);
-      assert.deepEqual(account.keyFingerprints, [...(model?.keys.values() ?? [])]);
-      assert.equal(account.uid, account.gid);
-      assert.equal(account.uid, numbers.get(account.userId) ?? account.uid, 'a number never changes');
-      numbers.set(account.userId, account.uid);
+    await acceptAccessLists(store, orgId, now);
+    for (const cluster of clusters) {
+      const manifest = await findManifest(store, cluster.id);
+      if (!generations.has(cluster.id)) continue;
+      assert.equal(manifest?.generation, generations.get(cluster.id));
+      assert.deepEqual(
+        manifest?.accounts.map(({ userId, keyFingerprints }) => [userId, keyFingerprints]),
+        expected.map(({ userId }) => [userId, fingerprints(userId)]),
+        where,
+      );
+      for (const { userId, uid, gid } of manifest?.accounts ?? []) {
+        assert.equal(uid, gid);
+        assert.equal(uid, numbers.get(userId) ?? uid, 'a number never changes');
+        numbers.set(userId, uid);
+      }
+      if (!manifest || pick(3) === 0) continue;
+      const { listVersion, generation: manifestGeneration, desiredGeneration } = manifest;
+      await recordObservation(
+        store,
+        cluster.id,
+        { ...report, listVersion, manifestGeneration, desiredGeneration },
+        now,
+      );
+      confirmed.set(cluster.id, manifest.accounts);
     }
-    assert.equal(manifest?.accounts.length, expected.length);
+    await deletePastEntries(store, orgId);
+    for (const [clusterId, accounts] of confirmed) {
+      for (const { id } of models) {
+        const account = accounts.find(({ userId }) => userId === id);
+        const row = await findObservedAccount(store.read, clusterId, id);
+        assert.deepEqual(
+          row && [row.ssh_key_set_generation, JSON.parse(row.key_fingerprints), row.login_state],
+          account && [account.keySetGeneration, account.keyFingerprints, account.loginState],
+          where,
+        );
+      }
+    }
   }
   assert.equal(new Set(numbers.values()).size, numbers.size, 'no number is used twice');
+});
+
+test('a withdrawn list names nobody, is the newest there is, and rises no more', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const [alpha, beta] = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
+  assert.ok(alpha && beta);
+  const orgId = alpha.organization_id;
+  await updateListedUsers(store, orgId, Date.now());
+  for (const cluster of [alpha, beta]) await createAccessList(store, cluster, Date.now());
+  await acceptAccessLists(store, orgId, Date.now());
+  for (let i = 0; i < 2; i++) await store.write((tx) => withdrawAccessList(tx, alpha.id, Date.now()));
+  const { user_id: owner } = await store.read
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('role', '=', 'owner')
+    .executeTakeFirstOrThrow();
+  await store.write((tx) =>
+    createSshKey(tx, {
+      userId: owner,
+      key: parseSshPublicKey(newPublicKey()),
+      commandId: 'c',
+      now: Date.now(),
+    }),
+  );
+  assert.deepEqual(await updateListedUser(store, owner, Date.now()), [orgId]);
+  await acceptAccessLists(store, orgId, Date.now());
+  const of = async (clusterId: string) => {
+    const found = await readAccessList(store, clusterId);
+    return [found?.list.generation, found?.list.accepted_generation, found?.users.length];
+  };
+  assert.deepEqual(await of(alpha.id), [2, 2, 0]);
+  assert.deepEqual(await of(beta.id), [2, 2, 1]);
+  assert.equal(await isOnAccessList(store.read, alpha.id, owner), false);
+  assert.equal(await findManifest(store, alpha.id), undefined);
+});
+
+test('what a cluster says of someone by name goes before what its list version says', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const alpha = await store.read
+    .selectFrom('clusters')
+    .selectAll()
+    .where('name', '=', 'alpha')
+    .executeTakeFirstOrThrow();
+  const orgId = alpha.organization_id;
+  await updateListedUsers(store, orgId, Date.now());
+  await createAccessList(store, alpha, Date.now());
+  await acceptAccessLists(store, orgId, Date.now());
+  const manifest = await findManifest(store, alpha.id);
+  const [account] = manifest?.accounts ?? [];
+  assert.ok(manifest && account);
+  const { listVersion } = manifest;
+  const shell = async () => (await findObservedAccount(store.read, alpha.id, account.userId))?.shell;
+  const record = (more: Partial<Report>) =>
+    recordObservation(store, alpha.id, { ...report, ...more }, Date.now());
+  await record({ listVersion, accounts: [{ ...account, shell: '/bin/other' }] });
+  assert.equal(await shell(), '/bin/other');
+  await record({ listVersion });
+  assert.equal(await shell(), '/bin/bash');
+  await record({});
+  assert.equal(await shell(), undefined);
+  await record({ listVersion: listVersion + 1 });
+  assert.equal(await shell(), undefined, 'a version that never was says nothing');
+  await record({ accounts: manifest.accounts });
+  assert.equal(await shell(), '/bin/bash');
+});
+
+const big: Lab = {
+  organizations: [
+    {
+      slug: 'x',
+      name: 'X',
+      members: Array.from({ length: 1_200 }, (_, i) => ({
+        email: `m${i}@x.example`,
+        role: i === 0 ? 'owner' : 'member',
+        username: `m${i}`,
+        permissions: ['clusters.ssh'],
+      })),
+    },
+  ],
+  clusters: lab.clusters ?? [],
+};
+
+test('however many people there are, everybody else gets their turn in between', async () => {
+  await using opened = await openTestStore(big);
+  const { store } = opened;
+  const clusters = await store.read.selectFrom('clusters').selectAll().execute();
+  const [alpha] = clusters;
+  assert.ok(alpha);
+  let turns = 0;
+  let going = true;
+  const turn = () => {
+    turns++;
+    if (going) setImmediate(turn);
+  };
+  const turnsDuring = async (work: () => Promise<unknown>) => {
+    turns = 0;
+    going = true;
+    setImmediate(turn);
+    await work();
+    going = false;
+    return turns;
+  };
+  const orgId = alpha.organization_id;
+  const counts = [
+    await turnsDuring(() => updateListedUsers(store, orgId, Date.now())),
+    await turnsDuring(async () => {
+      for (const cluster of clusters) await createAccessList(store, cluster, Date.now());
+      await acceptAccessLists(store, orgId, Date.now());
+    }),
+    await turnsDuring(() => findManifest(store, alpha.id)),
+    await turnsDuring(() => updateListedUsers(store, orgId, Date.now())),
+  ];
+  assert.ok(
+    counts.every((count) => count >= 2),
+    `turns: ${counts}`,
+  );
+  const found = await readAccessList(store, alpha.id);
+  assert.deepEqual([found?.users.length, found?.list.generation], [1_200, 1]);
+  assert.equal(new Set(found?.users.map(({ uid }) => uid)).size, 1_200);
+  const manifests = await Promise.all(clusters.map(({ id }) => findManifest(store, id)));
+  assert.equal(
+    manifests[0]?.accounts,
+    manifests[1]?.accounts,
+    'the clusters of an organization share the accounts',
+  );
 });

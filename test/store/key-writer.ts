@@ -14,17 +14,23 @@ async function work(lane: number): Promise<void> {
     const command = { idempotencyKey: `${run}-${lane}-${i}`, auditReason: 'r' };
     const common = { caller, query: {}, now: Date.now() };
     const key = parseSshPublicKey(newPublicKey()).material;
-    const made = await registerSshKey({ store }, { ...common, body: { public_key: key }, command } as never);
+    const made = await registerSshKey(
+      { store } as never,
+      { ...common, body: { public_key: key }, command } as never,
+    );
     const { id } = made.result.ssh_key;
     writeSync(1, `registered ${id}\n`);
     if (i % 2 === 0) continue;
     const again = { ...command, idempotencyKey: `${command.idempotencyKey}-revoke` };
-    await revokeSshKey({ store }, {
-      ...common,
-      path: { keyID: id },
-      body: undefined,
-      command: again,
-    } as never);
+    await revokeSshKey(
+      { store } as never,
+      {
+        ...common,
+        path: { keyID: id },
+        body: undefined,
+        command: again,
+      } as never,
+    );
     writeSync(1, `revoked ${id}\n`);
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { sql } from 'kysely';
-import { appendAuditEntry } from '../../src/store/commands.ts';
+import { appendAuditEntry } from '../../src/store/audit.ts';
 import type { Change } from '../../src/store/index.ts';
 import { systemUserId } from '../../src/store/users.ts';
 import { physics } from '../support/app.ts';

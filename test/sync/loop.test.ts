@@ -4,8 +4,15 @@ import type { Lab } from '../../src/domain/lab.ts';
 import type { Manifest, Report } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import { createLogger } from '../../src/log.ts';
-import type { Cluster } from '../../src/store/clusters.ts';
+import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
+import {
+  type Cluster,
+  raiseDesiredGeneration,
+  startRelease,
+  updateClusterSettings,
+} from '../../src/store/clusters.ts';
 import type { Store } from '../../src/store/index.ts';
+import { findObservedAccount } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
 import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
 import { retryDelay } from '../../src/sync/loop.ts';
@@ -27,7 +34,8 @@ class HandMade implements Driver {
     manifestGeneration: 0,
     desiredGeneration: 0,
     controlPlaneReady: true,
-    computeNodes: 3,
+    machines: ['n1', 'n2', 'n3'].map((name) => ({ name, ready: true, phase: 'idle' })),
+    runningJobs: [],
     loginNodes: [],
     accounts: [],
     failure: null,
@@ -35,6 +43,8 @@ class HandMade implements Driver {
   applied: Manifest[] = [];
   observed = 0;
   closed = 0;
+  released = 0;
+  followsSettings = false;
   failing: Error | undefined;
   hanging = false;
 
@@ -52,6 +62,11 @@ class HandMade implements Driver {
     const { generation, desiredGeneration } = manifest;
     const accounts = [...manifest.accounts];
     this.report = { ...this.report, manifestGeneration: generation, desiredGeneration, accounts };
+  }
+
+  async release(): Promise<void> {
+    if (this.failing) throw this.failing;
+    this.released++;
   }
 
   async close(): Promise<void> {
@@ -249,6 +264,110 @@ test('a control plane that is not ready leaves the cluster provisioning', async 
   );
   assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
 });
+
+test('a cluster configuration alone is applied, and is no new generation of the list', async () => {
+  await using lab = await start();
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 1,
+  );
+  await lab.store.write((tx) => raiseDesiredGeneration(tx, lab.alphaId, Date.now()));
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 2,
+  );
+  assert.deepEqual(
+    lab.alpha.applied.map(({ generation, desiredGeneration }) => [generation, desiredGeneration]),
+    [
+      [1, 1],
+      [1, 2],
+    ],
+  );
+  const list = await findAccessList(lab.store.read, lab.alphaId);
+  assert.deepEqual([list?.generation, list?.desired_generation], [1, 2]);
+});
+
+const release = (store: Store, clusterId: string) =>
+  store.write((tx) => startRelease(tx, { clusterId, commandId: null }, Date.now()));
+
+test('a cluster that is releasing is released by its driver, let go of, and never looked at again', async () => {
+  await using lab = await start({ intervalMs: 20 });
+  await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ state }) => state === 'active',
+  );
+  const { version } = await cluster(lab.store, lab.alphaId);
+  await release(lab.store, lab.alphaId);
+  const row = await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ state }) => state === 'released',
+  );
+  assert.deepEqual([row.lifecycle_version, row.version, row.cleanup_state], [4, version + 2, 'done']);
+  assert.ok(row.teardown_completed_at !== null);
+  await eventually(
+    async () => lab.alpha.closed,
+    (count) => count === 1,
+  );
+  const { observed } = lab.alpha;
+  const { generation } = (await findAccessList(lab.store.read, lab.alphaId)) ?? {};
+  await addKey(lab.store);
+  await eventually(
+    async () => lab.beta.applied.length,
+    (count) => count === 2,
+  );
+  await rests(60);
+  assert.deepEqual([lab.alpha.released, lab.alpha.observed], [1, observed]);
+  const found = await readAccessList(lab.store, lab.alphaId);
+  assert.deepEqual([found?.list.generation, found?.users], [generation, []], 'its list changes no more');
+  const user = await userId(lab.store, 'ada@x.example');
+  assert.equal(await findObservedAccount(lab.store.read, lab.alphaId, user), undefined);
+});
+
+test('a release that fails says why, and is tried again', async () => {
+  await using lab = await start();
+  await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ state }) => state === 'active',
+  );
+  lab.alpha.failing = new Error('the head node does not answer');
+  await release(lab.store, lab.alphaId);
+  const row = await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ cleanup_state }) => cleanup_state !== 'pending',
+  );
+  assert.deepEqual([row.state, row.cleanup_state], ['releasing', 'the head node does not answer']);
+  lab.alpha.failing = undefined;
+  await eventually(
+    () => cluster(lab.store, lab.alphaId),
+    ({ state }) => state === 'released',
+  );
+});
+
+for (const followsSettings of [false, true]) {
+  const title = followsSettings
+    ? 'a driver that follows its settings stays'
+    : 'another driver is made for other settings';
+  test(title, async () => {
+    await using lab = await start({
+      prepare: ({ alpha }) => {
+        alpha.followsSettings = followsSettings;
+      },
+    });
+    await eventually(
+      async () => lab.alpha.applied.length,
+      (count) => count === 1,
+    );
+    const row = await cluster(lab.store, lab.alphaId);
+    const settings = { simulated: { ...simulated, applyMs: 5 } };
+    await lab.store.write((tx) => updateClusterSettings(tx, row, settings, Date.now()));
+    await eventually(
+      async () => lab.alpha.applied.length,
+      (count) => count === 2,
+    );
+    const made = lab.made.filter((name) => name === 'alpha').length;
+    assert.deepEqual([made, lab.alpha.closed], followsSettings ? [1, 0] : [2, 1]);
+  });
+}
 
 const delays: [number, number, number][] = [
   [1, 0, 500],

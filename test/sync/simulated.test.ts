@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
@@ -25,28 +25,32 @@ const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest 
   clusterId: 'c',
   generation,
   desiredGeneration: 1,
+  schedulerGeneration: 0,
+  slurmConfiguration: {},
+  listVersion: 10 + generation,
   accounts,
 });
 
 /** The driver with a login node that only remembers what it was told. */
 async function start(dataDir: string, scheduler: 'sunk' | 'kubernetes' = 'sunk') {
   const events: string[] = [];
-  const names = (accounts: readonly ManifestAccount[]) => accounts.map(({ username }) => username).join(',');
+  const names = (accounts: readonly { username: string }[]) =>
+    accounts.map(({ username }) => username).join(',');
   const nodes: { running: boolean }[] = [];
   const driver = await createSimulatedDriver({
     name: 'alpha',
     scheduler,
-    settings: { computeNodes: 2, gpusPerNode: 8, applyMs: 0 },
+    settings: async () => ({ computeNodes: 2, gpusPerNode: 8, applyMs: 0 }),
     dataDir,
     log: createLogger('silent'),
     async startLoginNode(_dataDir, accounts) {
-      events.push(`start ${names(accounts)}`);
+      events.push(`start ${names(await accounts())}`);
       const node = {
         host: '127.0.0.1',
         port: 1000 + nodes.length,
         hostKey: 'ssh-ed25519 AAAA',
         running: true,
-        async setAccounts(next: readonly ManifestAccount[]) {
+        async setAccounts(next: readonly { username: string }[]) {
           events.push(`set ${names(next)}`);
         },
         async stop() {
@@ -73,13 +77,14 @@ test('the login node restarts when a login account comes or goes, and only then'
   assert.deepEqual(await apply(manifest(1, ada, keyless)), ['stop', 'start ada']);
   assert.deepEqual(
     await apply(manifest(2, { ...ada, keySetGeneration: 2, keyFingerprints: ['a', 'b'] }, keyless)),
-    ['set ada'],
+    [],
+    'a key more is no matter of its accounts',
   );
   assert.deepEqual(await apply(manifest(3, { ...ada, shell: '/bin/zsh' }, keyless)), ['set ada']);
   assert.deepEqual(await apply(manifest(4, ada, bob)), ['stop', 'start ada,bob']);
   assert.deepEqual(await apply(manifest(5, ada, keyless)), ['stop', 'start ada']);
-  assert.deepEqual(await apply(manifest(6, ada)), ['set ada']);
-  assert.deepEqual(await apply(manifest(6, ada)), ['set ada']);
+  assert.deepEqual(await apply(manifest(6, ada)), []);
+  assert.deepEqual(await apply(manifest(6, ada)), []);
   await driver.close();
 });
 
@@ -90,24 +95,13 @@ test('it reports what it applied, as a real cluster does', async () => {
   assert.deepEqual([before.manifestGeneration, before.accounts, before.controlPlaneReady], [0, [], true]);
   await driver.apply(manifest(4, ada, keyless), signal);
   const report = await driver.observe(signal);
-  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.computeNodes], [4, 1, 2]);
+  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.machines.length], [4, 1, 2]);
   assert.equal(report.failure, null);
-  assert.deepEqual(report.accounts, [
-    {
-      userId: 'user_1',
-      shell: '/bin/bash',
-      loginState: 'ready',
-      keySetGeneration: 1,
-      keyFingerprints: ['SHA256:a'],
-    },
-    {
-      userId: 'user_2',
-      shell: '/bin/bash',
-      loginState: 'waiting_for_key',
-      keySetGeneration: 1,
-      keyFingerprints: [],
-    },
-  ]);
+  assert.deepEqual(
+    [report.listVersion, report.accounts],
+    [14, []],
+    'the accounts of that version, and no others',
+  );
   assert.deepEqual(report.loginNodes, [
     { name: 'login-1', host: '127.0.0.1', port: 1001, hostKey: 'ssh-ed25519 AAAA', up: true },
   ]);
@@ -123,7 +117,9 @@ test('its state survives a restart, in a file that others cannot read', async ()
   assert.deepEqual(second.since(), ['start ada']);
   const after = await second.driver.observe(signal);
   assert.deepEqual({ ...after, loginNodes: [] }, { ...before, loginNodes: [] });
-  assert.equal(statSync(join(directory.path, 'simulated.json')).mode & 0o777, 0o600);
+  for (const file of ['simulated.json', 'logins.json']) {
+    assert.equal(statSync(join(directory.path, file)).mode & 0o777, 0o600);
+  }
 });
 
 test('being cut off half-way leaves the last state; applying again completes it', async () => {
@@ -134,6 +130,45 @@ test('being cut off half-way leaves the last state; applying again completes it'
   assert.equal((await driver.observe(signal)).manifestGeneration, 1);
   await driver.apply(manifest(2, ada, bob), signal);
   assert.equal((await driver.observe(signal)).manifestGeneration, 2);
+});
+
+test('after a restart it knows who could log in, and restarts for nobody else', async () => {
+  using directory = temporaryDirectory();
+  const first = await start(directory.path);
+  await first.driver.apply(manifest(1, ada), signal);
+  await first.driver.close();
+  const second = await start(directory.path);
+  await second.driver.apply(manifest(2, { ...ada, keySetGeneration: 2 }), signal);
+  assert.deepEqual(second.since(), ['start ada']);
+  await second.driver.apply(manifest(3, ada, bob), signal);
+  assert.deepEqual(second.since(), ['stop', 'start ada,bob']);
+});
+
+test('what an earlier version wrote is taken up without a restart', async () => {
+  using directory = temporaryDirectory();
+  const old = { manifestGeneration: 3, desiredGeneration: 1, accounts: [ada, keyless], jobsEnded: true };
+  writeFileSync(join(directory.path, 'simulated.json'), JSON.stringify(old));
+  const { driver, since } = await start(directory.path);
+  const report = await driver.observe(signal);
+  assert.deepEqual([report.manifestGeneration, report.listVersion, report.accounts.length], [3, 0, 2]);
+  assert.deepEqual(since(), ['start ada']);
+  await driver.apply(manifest(4, { ...ada, keySetGeneration: 2 }, keyless), signal);
+  const after = await driver.observe(signal);
+  assert.deepEqual([after.manifestGeneration, after.listVersion, after.accounts], [4, 14, []]);
+  assert.deepEqual(since(), []);
+});
+
+test('released, it has no login node and no accounts, and what it was is forgotten; homes stay', async () => {
+  using directory = temporaryDirectory();
+  const { driver, since } = await start(directory.path);
+  await driver.apply(manifest(1, ada), signal);
+  writeFileSync(join(directory.path, 'home'), 'hers');
+  since();
+  for (let i = 0; i < 2; i++) await driver.release(signal);
+  assert.deepEqual(since(), ['stop']);
+  const report = await driver.observe(signal);
+  assert.deepEqual([report.manifestGeneration, report.listVersion, report.loginNodes], [0, 0, []]);
+  assert.deepEqual(readdirSync(directory.path), ['home']);
 });
 
 test('a login node that died is started again with the accounts it had', async () => {

@@ -5,10 +5,23 @@
  * WAL lets the reading connection go on while the other one writes. `synchronous=FULL` because with NORMAL a power
  * cut can bring a revoked key back. Writes begin IMMEDIATE: a transaction that reads first and writes later would
  * otherwise fail half-way when another writer came between.
+ *
+ * Queries run on this thread, and awaiting one only runs microtasks; so each gives way to the event loop first when
+ * queries have kept it for a while (`turn.ts`).
  */
 import Database from 'better-sqlite3';
-import { Kysely, type QueryCompiler, SqliteDialect, SqliteQueryCompiler } from 'kysely';
+import {
+  type DatabaseConnection,
+  type Driver,
+  Kysely,
+  type QueryCompiler,
+  SqliteDialect,
+  type SqliteDialectConfig,
+  SqliteDriver,
+  SqliteQueryCompiler,
+} from 'kysely';
 import type { Schema } from '../schema.ts';
+import { giveWay } from './turn.ts';
 
 /** Opens the file, creating it if it is missing, for writing. One such connection a process. */
 export function openSqliteWriter(file: string): Kysely<Schema> {
@@ -56,9 +69,39 @@ function kysely(database: Database.Database, begin: string): Kysely<Schema> {
 }
 
 class Dialect extends SqliteDialect {
+  readonly #config: SqliteDialectConfig;
+
+  constructor(config: SqliteDialectConfig) {
+    super(config);
+    this.#config = config;
+  }
+
+  override createDriver(): Driver {
+    return new CourteousDriver(this.#config);
+  }
+
   override createQueryCompiler(): QueryCompiler {
     return new Compiler();
   }
+}
+
+class CourteousDriver extends SqliteDriver {
+  #connection: DatabaseConnection | undefined;
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    this.#connection ??= courteous(await super.acquireConnection());
+    return this.#connection;
+  }
+}
+
+function courteous(connection: DatabaseConnection): DatabaseConnection {
+  return {
+    executeQuery(query) {
+      const way = giveWay();
+      return way ? way.then(() => connection.executeQuery(query)) : connection.executeQuery(query);
+    },
+    streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
+  };
 }
 
 /**

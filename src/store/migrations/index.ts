@@ -1,7 +1,13 @@
 /** The schema's steps, in order. Forward only; a released step is never edited. */
 import type { Migration } from 'kysely/migration';
 import { firstSchema } from './0001-first-schema.ts';
+import { operators } from './0002-operators.ts';
+import { oneListAnOrganization } from './0003-one-list-an-organization.ts';
+import { slurmConfigurations } from './0004-slurm-configurations.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
+  '0002-operators': operators,
+  '0003-one-list-an-organization': oneListAnOrganization,
+  '0004-slurm-configurations': slurmConfigurations,
 };

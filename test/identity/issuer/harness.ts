@@ -98,7 +98,7 @@ export async function addPerson(
     name: string;
     hash?: string;
     kind?: 'person' | 'system';
-    state?: string;
+    state?: 'active' | 'deactivated';
   },
 ): Promise<void> {
   const at = '2020-01-01T00:00:00.000Z';

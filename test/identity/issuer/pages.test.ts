@@ -149,7 +149,7 @@ test('who is not an active person cannot sign in', async () => {
     email: 'gone@x.example',
     name: 'G',
     hash,
-    state: 'deleted',
+    state: 'deactivated',
   });
   const browser = createBrowser(harness.url);
   const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);

@@ -98,7 +98,7 @@ test('a person who is no longer active gets no token any more', async () => {
   await using harness = await startHarness();
   const tokens = await signIn(harness.url);
   await harness.store.write((tx) =>
-    tx.db.updateTable('users').set({ lifecycle_state: 'suspended' }).where('id', '=', ada.id).execute(),
+    tx.db.updateTable('users').set({ lifecycle_state: 'deactivated' }).where('id', '=', ada.id).execute(),
   );
   assert.equal((await refresh(harness.url, tokens.refresh_token)).body.error, 'invalid_grant');
   const me = await fetch(`${harness.url}/me`, {

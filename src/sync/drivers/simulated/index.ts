@@ -6,17 +6,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Manifest, ManifestAccount, Report } from '../../../domain/manifest.ts';
 import { restartPlan } from '../../../domain/restart-plan.ts';
+import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { Logger } from '../../../log.ts';
 import type { Driver } from '../../driver.ts';
-import { readState, type SimulatedState, writeState } from './state.ts';
-
-/** The lab file's `simulated` section. */
-export interface SimulatedSettings {
-  computeNodes: number;
-  gpusPerNode: number;
-  /** How long applying a manifest takes. */
-  applyMs?: number;
-}
+import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
+import {
+  forgetState,
+  type LoginAccount,
+  readLogins,
+  readState,
+  type SimulatedState,
+  writeLogins,
+  writeState,
+} from './state.ts';
 
 /** The embedded login node, as far as the driver handles it. */
 export interface SimulatedLoginNode {
@@ -24,58 +26,99 @@ export interface SimulatedLoginNode {
   readonly port: number;
   readonly hostKey: string;
   readonly running: boolean;
-  setAccounts(accounts: readonly ManifestAccount[]): Promise<void>;
+  setAccounts(accounts: readonly LoginAccount[]): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface SimulatedOptions {
   name: string;
   scheduler: 'sunk' | 'kubernetes' | null;
-  settings: SimulatedSettings;
+  /** The section of the lab file as it stands now; looked at each time, so that faults can come and go. */
+  settings(): Promise<SimulatedSettings>;
   /** Where this cluster's state and its login node's homes live. */
   dataDir: string;
-  startLoginNode(dataDir: string, accounts: readonly ManifestAccount[]): Promise<SimulatedLoginNode>;
+  /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
+  startLoginNode(dataDir: string, accounts: () => Promise<LoginAccount[]>): Promise<SimulatedLoginNode>;
   log: Logger;
 }
 
 const defaultApplyMs = 250;
 
 export async function createSimulatedDriver(options: SimulatedOptions): Promise<Driver> {
-  const { settings, dataDir, log } = options;
+  const { name, scheduler, dataDir, log } = options;
   let state = readState(dataDir);
+  state.startedAt ||= Date.now();
+  // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
+  let applied: readonly ManifestAccount[] | undefined;
   let loginNode = await startLoginNode();
 
   async function startLoginNode(): Promise<SimulatedLoginNode | undefined> {
-    if (options.scheduler !== 'sunk') return undefined;
-    return options.startLoginNode(dataDir, loginAccounts(state.accounts));
+    if (scheduler !== 'sunk') return undefined;
+    return options.startLoginNode(dataDir, () => readLogins(dataDir));
   }
 
-  async function restart(accounts: readonly ManifestAccount[]): Promise<void> {
-    await loginNode?.stop();
-    loginNode = await options.startLoginNode(dataDir, loginAccounts(accounts));
+  /** The settings of a cluster that answers; one that does not throws. */
+  async function reach(): Promise<SimulatedSettings> {
+    const settings = await options.settings();
+    if (settings.silent) throw new Error(`the simulated cluster ${name} does not answer`);
+    return settings;
   }
 
   return {
     async observe(): Promise<Report> {
+      const settings = await reach();
       // A login node that died is a machine that boots again.
       if (loginNode && !loginNode.running) loginNode = await startLoginNode();
-      return reportOf(state, settings, loginNode);
+      return reportOf(options, state, settings, loginNode);
     },
     async apply(manifest: Manifest, signal: AbortSignal) {
-      const { restarts, added, removed } = restartPlan(state.accounts, manifest.accounts);
+      const settings = await reach();
+      // It says so in its report.
+      if (settings.failure !== undefined) return;
+      const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration, accounts } = manifest;
+      const before = applied ?? (await readLogins(dataDir)).map(asReady);
+      const { restarts, added, removed } = restartPlan(
+        before,
+        accounts,
+        scheduler === 'sunk' ? { before: state.slurmConfiguration, after: slurmConfiguration } : undefined,
+      );
       await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
-      if (restarts.length > 0) await restart(manifest.accounts);
-      else await loginNode?.setAccounts(loginAccounts(manifest.accounts));
-      const { generation, desiredGeneration, accounts } = manifest;
+      const logins = hasOtherLogins(before, accounts) ? accounts.filter(isReady) : undefined;
+      if (logins) await writeLogins(dataDir, logins);
+      if (restarts.length > 0) {
+        await loginNode?.stop();
+        loginNode = await startLoginNode();
+      } else if (logins) await loginNode?.setAccounts(logins);
+      const { accounts: _, ...kept } = state;
       const next: SimulatedState = {
+        ...kept,
         manifestGeneration: generation,
         desiredGeneration,
-        accounts: [...accounts],
+        listVersion: manifest.listVersion,
+        slurmConfiguration,
+        jobsEnded: state.jobsEnded || restarts.includes('compute'),
       };
-      writeState(dataDir, next);
+      await writeState(dataDir, next);
       state = next;
-      log.info('simulated.applied', { cluster: options.name, generation, added, removed, restarts });
+      applied = accounts;
+      const accountsChanged = { added: added.length, removed: removed.length };
+      log.info('simulated.applied', {
+        cluster: name,
+        generation,
+        schedulerGeneration,
+        ...accountsChanged,
+        restarts,
+      });
     },
+    async release() {
+      const settings = await reach();
+      if (settings.failure !== undefined) throw new Error(settings.failure);
+      await loginNode?.stop();
+      loginNode = undefined;
+      state = await forgetState(dataDir);
+      applied = undefined;
+    },
+    followsSettings: true,
     async close() {
       await loginNode?.stop();
     },
@@ -83,21 +126,46 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
 }
 
 /** A person without an active key has no usable account. */
-function loginAccounts(accounts: readonly ManifestAccount[]): ManifestAccount[] {
-  return accounts.filter((account) => account.loginState === 'ready');
+function isReady(account: ManifestAccount): boolean {
+  return account.loginState === 'ready';
+}
+
+function asReady(account: LoginAccount): KnownAccount {
+  return { ...account, loginState: 'ready' };
+}
+
+type KnownAccount = LoginAccount & Pick<ManifestAccount, 'loginState'>;
+
+/** Whether someone else can log in, or someone with another shell. */
+function hasOtherLogins(before: readonly KnownAccount[], after: readonly KnownAccount[]): boolean {
+  const had = before.filter(({ loginState }) => loginState === 'ready');
+  const has = after.filter(({ loginState }) => loginState === 'ready');
+  if (had.length !== has.length) return true;
+  return has.some((account, index) => {
+    const other = had[index];
+    if (account === other) return false;
+    return account.username !== other?.username || account.uid !== other.uid || account.shell !== other.shell;
+  });
 }
 
 function reportOf(
+  { name, scheduler }: SimulatedOptions,
   state: SimulatedState,
   settings: SimulatedSettings,
   loginNode: SimulatedLoginNode | undefined,
 ): Report {
-  const { manifestGeneration, desiredGeneration, accounts } = state;
+  const { manifestGeneration, desiredGeneration, listVersion, accounts = [] } = state;
+  const provisioned = isProvisioned(settings, state.startedAt, Date.now());
   return {
     manifestGeneration,
     desiredGeneration,
-    controlPlaneReady: true,
-    computeNodes: settings.computeNodes,
+    listVersion,
+    controlPlaneReady: provisioned,
+    scheduler: schedulerReport(scheduler, settings, provisioned),
+    storage: storageReport(scheduler, settings),
+    kubernetes: kubernetesReport(name, settings, provisioned),
+    machines: machineReports(name, settings),
+    runningJobs: state.jobsEnded ? [] : (settings.runningJobs ?? []),
     loginNodes: loginNode
       ? [
           {
@@ -116,6 +184,6 @@ function reportOf(
       keySetGeneration,
       keyFingerprints,
     })),
-    failure: null,
+    failure: settings.failure ?? null,
   };
 }

@@ -1,29 +1,85 @@
-/** What a simulated cluster remembers, in one file that is replaced whole. */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+/**
+ * What a simulated cluster remembers, each file replaced whole: what is in force there, which is short, and its login
+ * accounts, which can be thousands and are read only when they are needed.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestAccount } from '../../../domain/manifest.ts';
+import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
 
 export interface SimulatedState {
   manifestGeneration: number;
   desiredGeneration: number;
-  accounts: ManifestAccount[];
+  listVersion: number;
+  slurmConfiguration: SlurmConfiguration;
+  /** Its compute nodes have restarted, and what ran on them is gone. */
+  jobsEnded: boolean;
+  /** When it first started, in ms since 1970; 0 before that. */
+  startedAt: number;
+  /** As an earlier version wrote them, before lists had versions. */
+  accounts?: ManifestAccount[];
 }
 
-const fresh: SimulatedState = { manifestGeneration: 0, desiredGeneration: 0, accounts: [] };
+/** An account that someone can log in to. */
+export type LoginAccount = Pick<ManifestAccount, 'username' | 'uid' | 'gid' | 'home' | 'shell'>;
+
+const fresh: Readonly<SimulatedState> = {
+  manifestGeneration: 0,
+  desiredGeneration: 0,
+  listVersion: 0,
+  slurmConfiguration: {},
+  jobsEnded: false,
+  startedAt: 0,
+};
+
+const stateFile = 'simulated.json';
+const loginsFile = 'logins.json';
 
 /** The state as last written; a new cluster's where there is none. */
 export function readState(dataDir: string): SimulatedState {
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   try {
-    return JSON.parse(readFileSync(join(dataDir, 'simulated.json'), 'utf8')) as SimulatedState;
+    return { ...fresh, ...(JSON.parse(readFileSync(join(dataDir, stateFile), 'utf8')) as SimulatedState) };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return fresh;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ...fresh };
     throw error;
   }
 }
 
-export function writeState(dataDir: string, state: SimulatedState): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
-  const file = join(dataDir, 'simulated.json');
-  writeFileSync(`${file}.new`, JSON.stringify(state), { mode: 0o600 });
-  renameSync(`${file}.new`, file);
+export async function writeState(dataDir: string, state: SimulatedState): Promise<void> {
+  await replaceFile(join(dataDir, stateFile), JSON.stringify(state));
+}
+
+/** Those who can log in there. */
+export async function readLogins(dataDir: string): Promise<LoginAccount[]> {
+  try {
+    const rows = JSON.parse(await readFile(join(dataDir, loginsFile), 'utf8')) as [string, number, string][];
+    return rows.map(([username, uid, shell]) => ({
+      username,
+      uid,
+      gid: uid,
+      home: `/home/${username}`,
+      shell,
+    }));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return (readState(dataDir).accounts ?? []).filter(({ loginState }) => loginState === 'ready');
+  }
+}
+
+export async function writeLogins(dataDir: string, logins: readonly LoginAccount[]): Promise<void> {
+  const rows = logins.map(({ username, uid, shell }) => [username, uid, shell]);
+  await replaceFile(join(dataDir, loginsFile), JSON.stringify(rows));
+}
+
+/** Forgets everything but the homes; returns what a new cluster remembers. */
+export async function forgetState(dataDir: string): Promise<SimulatedState> {
+  for (const file of [stateFile, loginsFile]) await rm(join(dataDir, file), { force: true });
+  return { ...fresh };
+}
+
+async function replaceFile(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.new`, text, { mode: 0o600 });
+  await rename(`${file}.new`, file);
 }

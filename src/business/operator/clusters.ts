@@ -1,0 +1,98 @@
+/** Clusters, as operators take them into service and out of it. */
+import { accessListState } from '../../domain/access-list.ts';
+import { DomainError } from '../../domain/error.ts';
+import { checkLab } from '../../domain/lab.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { findAccessList } from '../../store/access-lists.ts';
+import {
+  type Cluster,
+  createCluster,
+  findCluster,
+  listAllClusters,
+  startRelease,
+} from '../../store/clusters.ts';
+import type { Reader } from '../../store/index.ts';
+import { findObservation } from '../../store/observations.ts';
+import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
+import { withoutLapsed } from '../../store/reservations.ts';
+import { clusterBody, deliveryOf } from '../clusters.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+/** Every cluster there ever was, oldest first. */
+export async function operatorListClusters(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorListClusters'>,
+): Promise<BusinessReply<'operatorListClusters'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const clusters = await listAllClusters(store.read);
+  return {
+    clusters: await Promise.all(clusters.map((cluster) => operatorClusterBody(store.read, cluster, now))),
+  };
+}
+
+/** Takes a cluster into service, as a lab file describes it. */
+export function operatorCreateCluster(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateCluster'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateCluster'>>> {
+  const { body, now } = request;
+  checkLab({ clusters: [body] });
+  const what = {
+    operation: 'operatorCreateCluster',
+    meaning: [body],
+    about: { target: body.name, details: `organization ${body.organization}` },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    const organization = await findOrganizationBySlug(tx.db, body.organization);
+    if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
+    const id = await createCluster(tx, { ...body, organizationId: organization.id }, now);
+    const about = { target: id, cluster_id: id, organization_id: organization.id };
+    return { result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now), about };
+  });
+}
+
+/** Takes a cluster out of service; one that is out already stays so. */
+export function operatorReleaseCluster(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorReleaseCluster'>,
+): Promise<CommandReply<BusinessReply<'operatorReleaseCluster'>>> {
+  const clusterId = request.path.clusterID.toLowerCase();
+  const { now } = request;
+  const about = { target: clusterId, cluster_id: clusterId };
+  const what = { operation: 'operatorReleaseCluster', meaning: [clusterId], about };
+  return operatorCommand(deps, request, what, async (tx, commandId) => {
+    const { name, organization_id } = await requireCluster(tx.db, clusterId);
+    await startRelease(tx, { clusterId, commandId }, now);
+    const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
+    return { result, about: { details: name, organization_id } };
+  });
+}
+
+async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+  return cluster;
+}
+
+async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
+  const [current = cluster] = await withoutLapsed(db, [cluster], now);
+  const [organization, list, observation] = await Promise.all([
+    findOrganization(db, cluster.organization_id),
+    findAccessList(db, cluster.id),
+    findObservation(db, cluster.id),
+  ]);
+  return {
+    cluster: clusterBody(current),
+    name: cluster.name,
+    organization_slug: organization?.slug ?? '',
+    site: { id: cluster.site_id, name: cluster.site_name },
+    drivers: Object.keys(JSON.parse(cluster.driver)) as ('simulated' | 'slurm' | 'kubernetes')[],
+    access_list: list
+      ? { generation: list.generation, state: accessListState(deliveryOf(list, observation, now)) }
+      : null,
+    observed_at: observation?.observed_at ?? null,
+    failure: observation?.failure ?? null,
+  };
+}

@@ -1,0 +1,94 @@
+/** The SSH gateway, as operators see it: its keys, and who is connected. */
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+/** What the rest of the house knows of the gateway. */
+export interface GatewayView {
+  hostname: string;
+  port: number;
+  /** What it shows to people: `ssh-ed25519 AAAA…`. */
+  hostKey: string;
+  /** What it shows to login nodes. */
+  publicKey: string;
+  sessions(): readonly OpenSession[];
+  /** Ends a session with a word to the person; whether there was one. */
+  close(sessionId: string, text: string): boolean;
+}
+
+export interface OpenSession {
+  id: string;
+  loginName: string;
+  clusterId: string;
+  userId: string;
+  username: string;
+  keyId: string;
+  fingerprint: string;
+  remoteAddress: string;
+  loginNode: string;
+  openedAt: string;
+  channels: number;
+  bytesUp: number;
+  bytesDown: number;
+}
+
+/** How people and login nodes know the gateway. */
+export async function operatorGetGateway(
+  { store, gateway }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorGetGateway'>,
+): Promise<BusinessReply<'operatorGetGateway'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { hostname, port, hostKey, publicKey } = gateway;
+  return { hostname, port, host_key: hostKey, public_key: publicKey };
+}
+
+/** The sessions that are open, oldest first. */
+export async function operatorListSessions(
+  { store, gateway }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListSessions'>,
+): Promise<BusinessReply<'operatorListSessions'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const oldestFirst = [...gateway.sessions()].sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1));
+  return { sessions: oldestFirst.map(sessionBody) };
+}
+
+/** Closes a session; the person is told the reason. */
+export async function operatorCloseSession(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCloseSession'>,
+): Promise<CommandReply<BusinessReply<'operatorCloseSession'>>> {
+  const id = request.path.sessionID;
+  const session = deps.gateway.sessions().find((one) => one.id === id);
+  const about = {
+    target: id,
+    ...(session ? { cluster_id: session.clusterId, subject_user_id: session.userId } : {}),
+  };
+  const what = { operation: 'operatorCloseSession', meaning: [id], about };
+  const reply = await operatorCommand(deps, request, what, async () => {
+    if (!session) throw new DomainError('not_found', 'There is no such session any more.');
+    return { result: sessionBody(session), about: { details: session.loginName } };
+  });
+  // Only what is in the trail is done; closing twice does no harm.
+  deps.gateway.close(id, `An operator has closed this session: ${request.command.auditReason}`);
+  return reply;
+}
+
+function sessionBody(session: OpenSession) {
+  return {
+    id: session.id,
+    login_name: session.loginName,
+    cluster_id: session.clusterId,
+    user_id: session.userId,
+    username: session.username,
+    key_id: session.keyId,
+    fingerprint: session.fingerprint,
+    remote_address: session.remoteAddress,
+    login_node: session.loginNode,
+    opened_at: session.openedAt,
+    channels: session.channels,
+    bytes_up: session.bytesUp,
+    bytes_down: session.bytesDown,
+  };
+}

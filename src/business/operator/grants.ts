@@ -1,0 +1,104 @@
+/** Kubernetes grants, as operators give and end them. */
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { findCluster } from '../../store/clusters.ts';
+import {
+  createGrant,
+  findGrant,
+  listAllLiveGrants,
+  listLiveGrants,
+  revokeGrant,
+} from '../../store/grants.ts';
+import type { Tx } from '../../store/index.ts';
+import { fromTime, toTime } from '../../store/time.ts';
+import { findOrCreateUser } from '../../store/users.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { grantBody } from '../resource-grants.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+/** Every live grant, oldest first. */
+export async function operatorListGrants(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorListGrants'>,
+): Promise<BusinessReply<'operatorListGrants'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  return { grants: (await listAllLiveGrants(store.read, now)).map(operatorGrantBody) };
+}
+
+/** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
+export function operatorCreateGrant(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateGrant'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
+  const { body, caller, now } = request;
+  const { relation, scope = null, role_id = null } = body;
+  const email = body.email.toLowerCase();
+  const clusterId = body.cluster_id.toLowerCase();
+  const expires_at = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
+  if (expires_at !== null && fromTime(expires_at) <= now) {
+    throw new DomainError('invalid_request', 'expires_at has passed already.');
+  }
+  const where = scope === null ? clusterId : `${clusterId}/${scope}`;
+  const what = {
+    operation: 'operatorCreateGrant',
+    meaning: [email, clusterId, relation, scope, role_id, expires_at],
+    about: { target: where, cluster_id: clusterId, details: `${relation} to ${email}` },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    const cluster = await findCluster(tx.db, clusterId);
+    if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+    if (cluster.state !== 'provisioning' && cluster.state !== 'active') {
+      throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
+    }
+    const { userId } = await findOrCreateUser(tx, { email }, now);
+    const wanted = { resource_id: clusterId, relation, scope, role_id };
+    const same = (await listLiveGrants(tx.db, userId, now)).find((grant) =>
+      (['resource_id', 'relation', 'scope', 'role_id'] as const).every(
+        (field) => grant[field] === wanted[field],
+      ),
+    );
+    if (same)
+      throw new DomainError(
+        'invalid_state',
+        `${email} holds this grant already: ${same.id}. Revoke it first.`,
+      );
+    const grant = { ...wanted, user_id: userId, expires_at, granted_by: caller.userId };
+    const id = await createGrant(tx, grant, now);
+    const about = { target: id, subject_user_id: userId, organization_id: cluster.organization_id };
+    return { result: await grantReply(tx, id), about };
+  });
+}
+
+/** Ends a grant, from this second on. */
+export function operatorRevokeGrant(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorRevokeGrant'>,
+): Promise<CommandReply<BusinessReply<'operatorRevokeGrant'>>> {
+  const { grantID: id } = request.path;
+  const what = { operation: 'operatorRevokeGrant', meaning: [id], about: { target: id } };
+  return operatorCommand(deps, request, what, async (tx) => {
+    const { grant, cluster_name } = await grantReply(tx, id);
+    await revokeGrant(tx, id, request.now);
+    const about = {
+      cluster_id: grant.resource_id,
+      subject_user_id: grant.user_id,
+      details: `${grant.relation} of ${grant.username}`,
+    };
+    return { result: { grant, cluster_name }, about };
+  });
+}
+
+async function grantReply(tx: Tx, id: string) {
+  const found = await findGrant(tx.db, id);
+  if (!found) throw new DomainError('not_found', 'There is no such grant.');
+  const { revoked_at: _, ...grant } = found;
+  return operatorGrantBody(grant);
+}
+
+function operatorGrantBody({
+  cluster_name,
+  ...grant
+}: Awaited<ReturnType<typeof listAllLiveGrants>>[number]) {
+  return { grant: grantBody(grant), cluster_name };
+}

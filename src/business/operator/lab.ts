@@ -1,0 +1,152 @@
+/** The installation as a lab file: what applying one would do, doing it, and writing it out. */
+import { checkLab, type Lab } from '../../domain/lab.ts';
+import { type LabStep, planLab } from '../../domain/lab-plan.ts';
+import type { RunningJob } from '../../domain/manifest.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { restartPlan } from '../../domain/restart-plan.ts';
+import { listWantedUsers } from '../../store/access-list-users.ts';
+import { appendAuditEntry } from '../../store/audit.ts';
+import { listAllClusters } from '../../store/clusters.ts';
+import type { Reader, Store, Tx } from '../../store/index.ts';
+import { exportLab, takeSteps } from '../../store/lab.ts';
+import { findObservation, type StoredReport } from '../../store/observations.ts';
+import { toTime } from '../../store/time.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+type Plan = BusinessReply<'operatorPlanLab'>;
+
+/** The installation as a lab file; applying it again changes nothing. */
+export async function operatorExportLab(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorExportLab'>,
+): Promise<BusinessReply<'operatorExportLab'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  return exportLab(store.read, now);
+}
+
+/** What applying a lab would do: found by doing it, and taking it back. */
+export async function operatorPlanLab(
+  { store }: BusinessDeps,
+  { caller, body, now }: BusinessRequest<'operatorPlanLab'>,
+): Promise<BusinessReply<'operatorPlanLab'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { lab, prune = false } = body;
+  checkLab(lab);
+  return tryOut(store, async (tx) => {
+    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, now });
+    return plan;
+  });
+}
+
+/** Brings the installation to a lab: all of it, or nothing. Each step has an entry of its own in the audit trail. */
+export function operatorApplyLab(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorApplyLab'>,
+): Promise<CommandReply<BusinessReply<'operatorApplyLab'>>> {
+  const { caller, command, now } = request;
+  const { lab, prune = false } = request.body;
+  checkLab(lab);
+  const about = { target: 'lab', details: prune ? 'with prune' : '' };
+  const what = { operation: 'operatorApplyLab', meaning: [lab, prune], about };
+  return operatorCommand(deps, request, what, async (tx, commandId) => {
+    const { plan, steps } = await apply(tx, lab, { prune, actor: caller.userId, commandId, now });
+    for (const { action, kind, name, details } of steps) {
+      await appendAuditEntry(tx, {
+        at: toTime(now),
+        actor_user_id: caller.userId,
+        command_id: commandId,
+        operation: `operatorApplyLab.${kind}.${action}`,
+        target: name,
+        reason: command.auditReason,
+        source_address: caller.sourceAddress,
+        result: 'done',
+        details,
+      });
+    }
+    const count = steps.length === 1 ? '1 change' : `${steps.length} changes`;
+    return { result: plan, about: { details: [about.details, count].filter(Boolean).join(', ') } };
+  });
+}
+
+async function apply(
+  tx: Tx,
+  lab: Lab,
+  { prune, actor, commandId, now }: { prune: boolean; actor: string; commandId: string | null; now: number },
+): Promise<{ plan: Plan; steps: LabStep[] }> {
+  const steps = planLab(await exportLab(tx.db, now), lab, { prune, now });
+  const before = await listSlurmAccounts(tx.db);
+  await takeSteps(tx, steps, { actor, commandId, now });
+  const restarts = await listRestarts(tx.db, before);
+  return {
+    plan: {
+      changes: steps.map(({ action, kind, name, details }) => ({ action, kind, name, details })),
+      restarts,
+    },
+    steps,
+  };
+}
+
+interface SlurmCluster {
+  id: string;
+  name: string;
+  accounts: { username: string; loginState: 'ready' | 'waiting_for_key' }[];
+}
+
+/** Whom each Slurm cluster in service must know. */
+async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
+  const lists = new Map<string, SlurmCluster['accounts']>();
+  const clusters: SlurmCluster[] = [];
+  for (const { id, name, state, scheduler, organization_id: orgId } of await listAllClusters(db)) {
+    if (scheduler !== 'sunk' || (state !== 'provisioning' && state !== 'active')) continue;
+    let accounts = lists.get(orgId);
+    if (!accounts) {
+      const users = await listWantedUsers(db, orgId);
+      accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
+      lists.set(orgId, accounts);
+    }
+    clusters.push({ id, name, accounts });
+  }
+  return clusters;
+}
+
+/** What the clusters that stay in service restart, and whose jobs that ends. */
+async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
+  const restarts: Plan['restarts'] = [];
+  for (const { id, name, accounts } of await listSlurmAccounts(db)) {
+    const plan = restartPlan(before.find((cluster) => cluster.id === id)?.accounts ?? [], accounts);
+    if (plan.restarts.length === 0) continue;
+    const ended = plan.restarts.includes('compute') ? await listRunningJobs(db, id) : [];
+    restarts.push({
+      cluster_id: id,
+      cluster_name: name,
+      added: plan.added,
+      removed: plan.removed,
+      restarts: [...plan.restarts],
+      ended_jobs: ended.map((job) => ({ ...job, machines: [...job.machines] })),
+    });
+  }
+  return restarts;
+}
+
+async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
+  const observation = await findObservation(db, clusterId);
+  if (!observation) return [];
+  return (JSON.parse(observation.report) as StoredReport).runningJobs ?? [];
+}
+
+/** What a write would come to; nothing of it stays. */
+async function tryOut<T>(store: Store, body: (tx: Tx) => Promise<T>): Promise<T> {
+  const outcome: { value?: T } = {};
+  const takenBack = new Error('taken back');
+  try {
+    await store.write(async (tx) => {
+      outcome.value = await body(tx);
+      throw takenBack;
+    });
+  } catch (error) {
+    if (error !== takenBack) throw error;
+  }
+  return outcome.value as T;
+}

@@ -1,0 +1,109 @@
+/** Organizations, as operators see and make them. */
+import type { CommandReply } from '../../domain/operation.ts';
+import type { Reader } from '../../store/index.ts';
+import { listAllGrantedPermissions, listMembers } from '../../store/members.ts';
+import { createMembership } from '../../store/memberships.ts';
+import {
+  createOrganization,
+  listOrganizations,
+  type OrganizationSummary,
+  updateAutoJoinDomains,
+  updateOrganizationName,
+} from '../../store/organizations.ts';
+import { findOrCreateUser } from '../../store/users.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { membershipBody } from '../me.ts';
+import { requireOrganization } from '../organizations.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+/** Every organization, oldest first. */
+export async function operatorListOrganizations(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListOrganizations'>,
+): Promise<BusinessReply<'operatorListOrganizations'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  return { organizations: (await listOrganizations(store.read)).map(organizationBody) };
+}
+
+/** Makes an organization with its first owner. */
+export function operatorCreateOrganization(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateOrganization'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateOrganization'>>> {
+  const { body, caller, now } = request;
+  const { slug, display_name, owner_username } = body;
+  const domains = body.auto_join_domains ?? [];
+  const email = body.owner_email.toLowerCase();
+  const what = {
+    operation: 'operatorCreateOrganization',
+    meaning: [slug, display_name, email, owner_username ?? '', [...domains].sort()],
+    about: { target: slug, details: `owner ${email}` },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    const made = { slug, displayName: display_name, autoJoinDomains: domains, createdBy: caller.userId };
+    const orgId = await createOrganization(tx, made, now);
+    const { userId } = await findOrCreateUser(tx, { email }, now);
+    await createMembership(tx, { orgId, userId, email, role: 'owner', username: owner_username }, now);
+    return {
+      result: await organizationReply(tx.db, orgId),
+      about: { organization_id: orgId, subject_user_id: userId },
+    };
+  });
+}
+
+/** Renames an organization, or sets the domains that join it; what is left out stays. */
+export function operatorUpdateOrganization(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorUpdateOrganization'>,
+): Promise<CommandReply<BusinessReply<'operatorUpdateOrganization'>>> {
+  const orgId = request.path.orgID;
+  const { display_name, auto_join_domains: domains } = request.body;
+  const details = [
+    display_name === undefined ? '' : `name → ${display_name}`,
+    domains === undefined ? '' : `domains → ${domains.join(', ') || 'none'}`,
+  ];
+  const what = {
+    operation: 'operatorUpdateOrganization',
+    meaning: [orgId, display_name ?? null, domains ? [...domains].sort() : null],
+    about: { target: orgId, organization_id: orgId, details: details.filter(Boolean).join('; ') },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    await requireOrganization(tx.db, orgId);
+    if (display_name !== undefined) {
+      await updateOrganizationName(tx, { orgId, displayName: display_name }, request.now);
+    }
+    if (domains) await updateAutoJoinDomains(tx, { orgId, domains }, request.now);
+    return { result: await organizationReply(tx.db, orgId) };
+  });
+}
+
+/** Every member of an organization with what they were granted, oldest membership first. */
+export async function operatorListMembers(
+  { store }: BusinessDeps,
+  { caller, path, query }: BusinessRequest<'operatorListMembers'>,
+): Promise<BusinessReply<'operatorListMembers'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { id } = await requireOrganization(store.read, path.orgID);
+  const granted = await listAllGrantedPermissions(store.read, id);
+  const email = query.email?.toLowerCase();
+  const members = (await listMembers(store.read, id)).filter(
+    (one) => email === undefined || one.email === email,
+  );
+  return {
+    members: members.map((member) => ({
+      membership: membershipBody(member),
+      permissions: granted.get(member.user_id) ?? [],
+    })),
+  };
+}
+
+async function organizationReply(db: Reader, orgId: string) {
+  const [summary] = await listOrganizations(db, orgId);
+  if (!summary) throw new Error(`organization ${orgId} is gone`);
+  return organizationBody(summary);
+}
+
+function organizationBody({ organization, domains, members, clusters }: OrganizationSummary) {
+  return { organization, auto_join_domains: domains, member_count: members, cluster_count: clusters };
+}

@@ -1,0 +1,181 @@
+/** People with an account, as operators see and manage them. */
+import { scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { DomainError } from '../../domain/error.ts';
+import { isId } from '../../domain/id.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
+import type { Tx } from '../../store/index.ts';
+import { listMembershipsOf } from '../../store/members.ts';
+import { removeMembership } from '../../store/memberships.ts';
+import { setPassword } from '../../store/passwords.ts';
+import { listSshKeys, revokeSshKey } from '../../store/ssh-keys.ts';
+import {
+  findOrCreateUser,
+  findUser,
+  listPeople,
+  type Person,
+  updateLifecycle,
+  updateStaffKeys,
+} from '../../store/users.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { operatorCommand } from './command.ts';
+import { requireStaff } from './staff.ts';
+
+type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
+
+/** A page of people in order of their IDs, or the one with an email. */
+export async function operatorListPeople(
+  { store }: BusinessDeps,
+  { caller, query }: BusinessRequest<'operatorListPeople'>,
+): Promise<BusinessReply<'operatorListPeople'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { after, email, limit = 50 } = query;
+  if (after !== undefined && !isId('user', after)) {
+    throw new DomainError('invalid_pagination', 'The parameter after is not a token of this list.');
+  }
+  const people = await listPeople(store.read, { after, email, limit: limit + 1 });
+  const last = people.length > limit ? people[limit - 1] : undefined;
+  return { people: people.slice(0, limit).map(personBody), ...(last ? { next_page_token: last.id } : {}) };
+}
+
+/** Makes an account: whoever signs in with this verified address is the person. */
+export function operatorCreatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreatePerson'>,
+): PersonReply {
+  const { name, staff_keys: keys = [] } = request.body;
+  const email = request.body.email.toLowerCase();
+  const what = {
+    operation: 'operatorCreatePerson',
+    meaning: [email, name ?? '', [...keys].sort()],
+    about: { target: email, details: keys.length > 0 ? `staff keys ${keys.join(', ')}` : '' },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    const { userId, created } = await findOrCreateUser(tx, { email, displayName: name }, request.now);
+    if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
+    await updateStaffKeys(tx, { userId, keys }, request.now);
+    return { result: await personReply(tx, userId), about: { subject_user_id: userId } };
+  });
+}
+
+/** Makes a person's staff keys exactly the set sent. */
+export function operatorSetStaffKeys(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetStaffKeys'>,
+): PersonReply {
+  const keys = [...new Set(request.body.staff_keys)].sort();
+  const what = {
+    operation: 'operatorSetStaffKeys',
+    meaning: keys,
+    details: `staff keys → ${keys.join(', ') || 'none'}`,
+  };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    await requireActive(tx, userId);
+    await updateStaffKeys(tx, { userId, keys }, request.now);
+  });
+}
+
+/** Sets a person's password at the embedded issuer; what was signed in to with the one before is over. */
+export async function operatorSetPassword(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetPassword'>,
+): PersonReply {
+  const { store, hashPassword } = deps;
+  await requireStaff(store.read, request.caller.userId, 'staff.operate');
+  if (!hashPassword) {
+    throw new DomainError(
+      'invalid_state',
+      'People sign in with another issuer here; it keeps the passwords.',
+    );
+  }
+  const { password } = request.body;
+  const hash = await hashPassword(password);
+  const what = {
+    operation: 'operatorSetPassword',
+    meaning: [await fingerprint(password, request.command.idempotencyKey)],
+    details: 'a new password',
+  };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    await requireActive(tx, userId);
+    await setPassword(tx, { userId, hash, now: request.now });
+  });
+}
+
+/** Takes everything from a person who left: sign-in, memberships, grants, staff keys and SSH keys. */
+export function operatorDeactivatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorDeactivatePerson'>,
+): PersonReply {
+  const { now } = request;
+  const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    for (const { org_id } of await listMembershipsOf(tx.db, userId)) {
+      await removeMembership(tx, { orgId: org_id, userId }, now);
+    }
+    for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id, now);
+    for (const key of await listSshKeys(tx.db, userId))
+      await revokeSshKey(tx, { userId, keyId: key.id, now });
+    await updateStaffKeys(tx, { userId, keys: [] }, now);
+    await updateLifecycle(tx, { userId, state: 'deactivated' }, now);
+  });
+}
+
+/** Lets a person sign in again; what was taken from them stays taken. */
+export function operatorReactivatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorReactivatePerson'>,
+): PersonReply {
+  const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    await updateLifecycle(tx, { userId, state: 'active' }, request.now);
+  });
+}
+
+function changePerson(
+  deps: BusinessDeps,
+  request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
+  { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
+  change: (tx: Tx, userId: string) => Promise<void>,
+): PersonReply {
+  const userId = request.path.userID;
+  const about = { target: userId, subject_user_id: userId, details };
+  return operatorCommand(deps, request, { operation, meaning: [userId, ...meaning], about }, async (tx) => {
+    await requirePerson(tx, userId);
+    await change(tx, userId);
+    return { result: await personReply(tx, userId) };
+  });
+}
+
+async function requirePerson(tx: Tx, userId: string): Promise<Person> {
+  const user = await findUser(tx.db, userId);
+  if (user?.kind !== 'person') throw new DomainError('not_found', 'There is no such person.');
+  return user;
+}
+
+async function requireActive(tx: Tx, userId: string): Promise<void> {
+  const { lifecycle_state } = await requirePerson(tx, userId);
+  if (lifecycle_state !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
+}
+
+async function personReply(tx: Tx, userId: string) {
+  return personBody(await requirePerson(tx, userId));
+}
+
+function personBody({
+  id,
+  primary_email,
+  display_name,
+  lifecycle_state,
+  staffKeys,
+  created_at,
+  updated_at,
+}: Person) {
+  return { id, primary_email, display_name, lifecycle_state, staff_keys: staffKeys, created_at, updated_at };
+}
+
+/** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */
+async function fingerprint(password: string, salt: string): Promise<string> {
+  const key = (await promisify(scrypt)(password, `replay ${salt}`, 32)) as Buffer;
+  return key.toString('base64');
+}

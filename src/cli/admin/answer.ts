@@ -1,0 +1,32 @@
+/** What a verb prints: the API's JSON, or a table of it. */
+import { type Cell, formatTable } from '../table.ts';
+
+export interface Answer {
+  json: unknown;
+  /** For people, on stdout; empty for nothing. */
+  text: string;
+  /** A sentence on stderr beside it. */
+  said?: string;
+}
+
+/** A table's columns: the heading, and what stands below it. */
+export type Columns<T> = Record<string, (row: T) => Cell>;
+
+/** How one kind of thing is printed; `none` is said when a list of them is empty. */
+export function printer<T>(columns: Columns<T>, none: string) {
+  const table = (rows: readonly T[]) =>
+    formatTable(
+      Object.keys(columns),
+      rows.map((row) => Object.values(columns).map((cell) => cell(row))),
+    );
+  return {
+    one: (json: T): Answer => ({ json, text: table([json]) }),
+    many: (json: unknown, rows: readonly T[]): Answer =>
+      rows.length === 0 ? { json, text: '', said: none } : { json, text: table(rows) },
+  };
+}
+
+/** Several values in one cell, without a space, so that a row can be cut into its words. */
+export function listed(values: readonly string[]): string {
+  return values.join(',');
+}

@@ -1,0 +1,54 @@
+/** Questions to the person at the terminal, on stderr, so that what is printed stays clean. */
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { CliError, failure } from '../exit.ts';
+
+/** Whether somebody is there to answer. */
+export function isAttended(): boolean {
+  return process.stdin.isTTY === true;
+}
+
+/** The answer to a question. */
+export function ask(question: string): Promise<string> {
+  return conversation(process.stderr, (next) => next(question));
+}
+
+/** A password: typed twice without showing it, or the first line of standard input where nobody can be asked. */
+export async function newPassword(email: string): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const password = await conversation(nowhere, async (next) => {
+    if (!isAttended()) return next('');
+    const hidden = async (question: string) => {
+      process.stderr.write(question);
+      return next('').finally(() => process.stderr.write('\n'));
+    };
+    const first = await hidden(`New password for ${email}: `);
+    if ((await hidden('The same again: ')) === first) return first;
+    throw failure('The two are not the same; nothing was changed.');
+  });
+  if (password === '') throw failure('The password is empty; nothing was changed.');
+  // Such as a backspace, where the terminal does not know it for one.
+  if (/\p{Cc}/u.test(password)) throw failure('A password has no control characters; nothing was changed.');
+  return password;
+}
+
+/** Several lines from one reader: what was typed ahead is an answer too. `output` gets the echo. */
+async function conversation(
+  output: NodeJS.WritableStream,
+  talk: (next: (question: string) => Promise<string>) => Promise<string>,
+): Promise<string> {
+  const reader = createInterface({ input: process.stdin, output, terminal: isAttended() });
+  reader.on('SIGINT', () => reader.close());
+  const lines = reader[Symbol.asyncIterator]();
+  try {
+    return await talk(async (question) => {
+      reader.setPrompt(question);
+      reader.prompt();
+      const line = await lines.next();
+      if (line.done && isAttended()) throw new CliError('interrupted', 'Cancelled; nothing was changed.');
+      return line.done ? '' : line.value;
+    });
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,110 @@
+/** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
+import { type AuditRecord, findBreak } from '../../domain/audit.ts';
+import { failure, usage } from '../exit.ts';
+import { printAll } from '../output.ts';
+import type { Answer } from './answer.ts';
+import { query, type Reader } from './client.ts';
+import { findCluster } from './cluster.ts';
+import { findPerson } from './person.ts';
+import { parseSince, parseTime } from './time.ts';
+import { optional, reads } from './verb.ts';
+
+/** What may be missing is left out by the API where the chain has null. */
+type Unknown = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id';
+export type AuditEntry = Omit<AuditRecord, Unknown> & Partial<Pick<AuditRecord, Unknown>> & { hash: string };
+
+interface Filter {
+  person?: string;
+  cluster?: string;
+  from?: string;
+  to?: string;
+  since?: string;
+}
+
+/** A place in the trail, as noted elsewhere. */
+interface Head {
+  seq: number;
+  hash: string;
+}
+
+const pageSize = 500;
+
+/** The trail page by page, oldest entry first. */
+async function* pages(api: Reader, filter: Record<string, string | undefined>): AsyncGenerator<AuditEntry[]> {
+  let after = 0;
+  for (;;) {
+    const path = `/operator/audit${query({ ...filter, limit: pageSize, after })}`;
+    const { entries } = await api.get<{ entries: AuditEntry[] }>(path);
+    if (entries.length > 0) yield entries;
+    const last = entries.at(-1);
+    if (!last || entries.length < pageSize) return;
+    after = last.seq;
+  }
+}
+
+export const audit = reads<Filter>({
+  usage: 'audit',
+  summary: 'print the audit trail as JSON lines, oldest entry first',
+  example: 'audit --person bob@physics.example --since 7d',
+  flags: [
+    optional('--person <email>', 'what this person did, and what was done to them (or a user ID)'),
+    optional('--cluster <name>', 'what concerns this cluster (or its ID)'),
+    optional('--from <time>', 'not before'),
+    optional('--to <time>', 'before'),
+    optional('--since <span>', 'not longer ago than, such as 2h').conflicts('from'),
+  ],
+  formats: ['json'],
+  async run({ api, options: { person, cluster, from, to, since } }) {
+    const filter = {
+      from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
+      to: parseTime('--to', to),
+      person: person === undefined ? undefined : await findPerson(api, person),
+      cluster: cluster === undefined ? undefined : (await findCluster(api, cluster)).cluster.id,
+    };
+    for await (const entries of pages(api, filter))
+      await printAll(entries.map((entry) => JSON.stringify(entry)));
+    return undefined;
+  },
+});
+
+export const verifyAudit = reads<{ head?: string }>({
+  usage: 'verify',
+  summary: 'check the whole audit trail; note the head it prints elsewhere, and give it next time',
+  example: 'audit verify --head 17:sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
+  flags: [optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail')],
+  formats: ['text', 'json'],
+  async run({ api, options }): Promise<Answer> {
+    const noted = options.head === undefined ? undefined : parseHead(options.head);
+    let last: Head = { seq: 0, hash: '' };
+    let notedHash = noted?.seq === 0 ? '' : undefined;
+    for await (const entries of pages(api, {})) {
+      const page = entries.map(asChained);
+      const broken = findBreak(last, page);
+      if (broken)
+        throw failure(
+          `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it.`,
+        );
+      notedHash ??= page.find(({ seq }) => seq === noted?.seq)?.hash;
+      last = page.at(-1) ?? last;
+    }
+    if (noted && noted.seq > last.seq)
+      throw failure(
+        `The trail was cut: it ends at entry ${last.seq}, and entry ${noted.seq} was noted earlier.`,
+      );
+    if (noted && noted.hash !== notedHash)
+      throw failure(`The trail was rewritten: entry ${noted.seq} is not the one noted earlier.`);
+    const head = `${last.seq}:${last.hash}`;
+    return { json: { entries: last.seq, head }, text: `entries ${last.seq}\nhead ${head}` };
+  },
+});
+
+function asChained(entry: AuditEntry): AuditRecord & { hash: string } {
+  return { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null, ...entry };
+}
+
+function parseHead(text: string): Head {
+  const [, seq, hash = ''] = /^(\d{1,15}):(sha256:[0-9a-f]{64})?$/.exec(text) ?? [];
+  if (seq === undefined || (hash === '') !== (Number(seq) === 0))
+    throw usage(`'${text}' is not a head as \`andromeda admin audit verify\` prints it.`);
+  return { seq: Number(seq), hash };
+}

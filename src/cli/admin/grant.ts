@@ -1,0 +1,76 @@
+/** `andromeda admin grant`: clusters and namespaces shared with people. */
+import { printer } from './answer.ts';
+import { findCluster } from './cluster.ts';
+import { parseTime } from './time.ts';
+import { changesOne, lists } from './usual.ts';
+import { type Noun, optional, required, writes } from './verb.ts';
+
+export interface Grant {
+  grant: {
+    id: string;
+    username: string;
+    relation: string;
+    scope?: string;
+    role_id?: string;
+    expires_at?: string;
+  };
+  cluster_name: string;
+}
+
+interface AddOptions {
+  cluster: string;
+  relation: string;
+  namespace?: string;
+  roleId?: string;
+  expires?: string;
+}
+
+const grants = printer<Grant>(
+  {
+    PERSON: ({ grant }) => grant.username,
+    CLUSTER: (row) => row.cluster_name,
+    RELATION: ({ grant }) => grant.relation,
+    NAMESPACE: ({ grant }) => grant.scope,
+    ROLE: ({ grant }) => grant.role_id,
+    EXPIRES: ({ grant }) => grant.expires_at,
+    ID: ({ grant }) => grant.id,
+  },
+  'There are no grants.',
+);
+
+export const grant: Noun = {
+  name: 'grant',
+  summary: 'clusters and namespaces shared with people',
+  verbs: [
+    lists('grant', 'every live grant', grants),
+    writes<AddOptions>({
+      usage: 'add <email>',
+      summary: 'share a cluster, or one namespace of it, with a person',
+      example:
+        'grant add eve@elsewhere.example --cluster alpha --relation kubernetes.developer --namespace team-a',
+      flags: [
+        required('--cluster <name>', 'the cluster, by name or ID'),
+        required('--relation <relation>', 'what they may do').choices([
+          'kubernetes.viewer',
+          'kubernetes.developer',
+          'kubernetes.admin',
+        ]),
+        optional('--namespace <namespace>', 'only there'),
+        optional('--role-id <role>', 'a ClusterRole that narrows it'),
+        optional('--expires <time>', 'when it ends'),
+      ],
+      async run({ api, options }, email) {
+        const body = {
+          email,
+          expires_at: parseTime('--expires', options.expires),
+          cluster_id: (await findCluster(api, options.cluster)).cluster.id,
+          relation: options.relation,
+          scope: options.namespace,
+          role_id: options.roleId,
+        };
+        return grants.one(await api.write('POST', '/operator/grants', body));
+      },
+    }),
+    changesOne('grant', 'revoke', 'end a grant', grants, 'the project is over'),
+  ],
+};

@@ -1,0 +1,77 @@
+/** `andromeda admin plan`, `apply` and `export`: the installation as one file. */
+import { failure } from '../exit.ts';
+import { say } from '../output.ts';
+import type { Answer } from './answer.ts';
+import { ask, isAttended } from './ask.ts';
+import type { Reader } from './client.ts';
+import { absoluteLab, readYaml } from './lab-file.ts';
+import { describePlan, isDestructive, type Plan } from './plan-text.ts';
+import { optional, reads, required, writes } from './verb.ts';
+
+interface LabOptions {
+  file: string;
+  prune?: true;
+}
+
+interface LabRequest {
+  lab: object;
+  prune: boolean;
+}
+
+const flags = [
+  required('-f, --file <file>', 'the lab file (YAML), - for standard input'),
+  optional('--prune', 'members, grants and clusters that the file leaves out go'),
+];
+
+async function read({ file, prune }: LabOptions): Promise<LabRequest> {
+  return { lab: absoluteLab(await readYaml(file), file), prune: prune ?? false };
+}
+
+function planOf(api: Reader, body: LabRequest, file: string): Promise<Plan> {
+  return api.ask<Plan>('/operator/lab/plan', body, file);
+}
+
+/** Where somebody can answer, shows what would be lost and asks. */
+async function confirm(api: Reader, body: LabRequest, file: string): Promise<void> {
+  if (!isAttended()) return;
+  const planned = await planOf(api, body, file);
+  if (!isDestructive(planned)) return;
+  say(`${describePlan(planned, '')}\n`);
+  if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
+}
+
+export const plan = reads<LabOptions>({
+  usage: 'plan',
+  summary: 'show what applying a lab file would change, restart and end',
+  example: 'plan -f lab.yaml --prune',
+  flags,
+  async run({ api, options }): Promise<Answer> {
+    const json = await planOf(api, await read(options), options.file);
+    return { json, text: describePlan(json, 'Nothing would change.') };
+  },
+});
+
+export const apply = writes<LabOptions & { yes?: true }>({
+  usage: 'apply',
+  summary: 'bring the installation to a lab file, all of it or nothing',
+  example: 'apply -f lab.yaml',
+  flags: [...flags, optional('--yes', 'without asking')],
+  async run({ api, options }): Promise<Answer> {
+    const body = await read(options);
+    if (!options.yes) await confirm(api, body, options.file);
+    const json = await api.write<Plan>('POST', '/operator/lab', body, options.file);
+    return { json, text: describePlan(json, 'Nothing to change.') };
+  },
+});
+
+export const exportLab = reads({
+  usage: 'export',
+  summary: 'print the installation as a lab file, which apply takes',
+  example: 'export > lab.yaml',
+  formats: ['yaml', 'json'],
+  async run({ api }): Promise<Answer> {
+    const json = await api.get('/operator/lab');
+    const { stringify } = await import('yaml');
+    return { json, text: stringify(json, { lineWidth: 0 }).trimEnd() };
+  },
+});

@@ -1,0 +1,156 @@
+/** `andromeda admin member`: members of an organization, each addressed by it and an email address. */
+import { type Answer, listed, printer } from './answer.ts';
+import { type Api, at, query, type Reader } from './client.ts';
+import { completeSet, findOrganization } from './organization.ts';
+import { pick } from './pick.ts';
+import { type Noun, optional, reads, repeatable, required, writes } from './verb.ts';
+
+export interface Membership {
+  user_id: string;
+  email: string;
+  role: string;
+  organization_username: { username: string };
+}
+
+export interface Member {
+  membership: Membership;
+  permissions: string[];
+}
+
+export interface MemberPermissions {
+  user_id: string;
+  role: string;
+  permissions: string[];
+}
+
+const memberships = printer<Membership>(
+  {
+    EMAIL: (row) => row.email,
+    ROLE: (row) => row.role,
+    USERNAME: (row) => row.organization_username.username,
+    ID: (row) => row.user_id,
+  },
+  '',
+);
+const members = printer<Member>(
+  {
+    EMAIL: ({ membership }) => membership.email,
+    ROLE: ({ membership }) => membership.role,
+    USERNAME: ({ membership }) => membership.organization_username.username,
+    PERMISSIONS: (row) => listed(row.permissions),
+    ID: ({ membership }) => membership.user_id,
+  },
+  'There are no such members.',
+);
+const permissions = printer<MemberPermissions>(
+  { ROLE: (row) => row.role, PERMISSIONS: (row) => listed(row.permissions), ID: (row) => row.user_id },
+  '',
+);
+
+interface InOrganization {
+  organization: string;
+}
+
+const roles = ['owner', 'admin', 'member'];
+const organizationFlag = required('--organization <slug>', 'the organization');
+
+async function list(api: Reader, organizationId: string, email?: string): Promise<Member[]> {
+  const path = at`/operator/organizations/${organizationId}/members`;
+  return (await api.get<{ members: Member[] }>(`${path}${query({ email })}`)).members;
+}
+
+/** One change to one member. */
+async function change<T>(
+  api: Api,
+  { organization }: InOrganization,
+  email: string,
+  method: 'POST' | 'PUT',
+  what: string,
+  body?: unknown,
+): Promise<T> {
+  const organizationId = await findOrganization(api, organization);
+  const kind = {
+    one: `member of ${organization}`,
+    many: `members of ${organization}`,
+    nameOf: ({ membership }: Member) => membership.email,
+    idOf: ({ membership }: Member) => membership.user_id,
+  };
+  const wanted = email.includes('@') ? email.toLowerCase() : email;
+  const { membership } = pick(kind, await list(api, organizationId), wanted);
+  const path = at`/operator/organizations/${organizationId}/members/${membership.user_id}/${what}`;
+  return api.write<T>(method, path, body);
+}
+
+export const member: Noun = {
+  name: 'member',
+  summary: 'members of an organization and what they may do',
+  verbs: [
+    reads<InOrganization & { email?: string }>({
+      usage: 'list',
+      summary: 'the members of an organization',
+      example: 'member list --organization physics',
+      flags: [organizationFlag, optional('--email <email>', 'only whoever has this address')],
+      async run({ api, options: { organization, email } }) {
+        const found = await list(api, await findOrganization(api, organization), email);
+        return members.many({ members: found }, found);
+      },
+    }),
+    writes<InOrganization & { role?: string; username?: string; name?: string; permission?: string[] }>({
+      usage: 'add <email>',
+      summary: 'make someone a member; an account is made where there is none',
+      example: 'member add bob@physics.example --organization physics --permission clusters.ssh',
+      flags: [
+        organizationFlag,
+        optional('--role <role>', 'owner, admin or member (member)').choices(roles),
+        optional('--username <username>', 'the login name (made from the address)'),
+        optional('--name <name>', 'how they are called, for an account that is made now'),
+        repeatable('--permission <key>', 'what they may do, such as clusters.ssh'),
+      ],
+      async run({ api, options: { organization, role, username, name, permission } }, email) {
+        const organizationId = await findOrganization(api, organization);
+        const body = { email, name, role, username, permissions: permission };
+        return memberships.one(
+          await api.write('POST', at`/operator/organizations/${organizationId}/members`, body),
+        );
+      },
+    }),
+    writes<InOrganization>({
+      usage: 'role <email> <role>',
+      summary: 'make a member an owner, an admin or a member',
+      example: 'member role bob@physics.example admin --organization physics',
+      flags: [organizationFlag],
+      async run({ api, options }, email = '', role) {
+        return memberships.one(await change(api, options, email, 'PUT', 'role', { role }));
+      },
+    }),
+    writes<InOrganization>({
+      usage: 'username <email> <username>',
+      summary: "set a member's login name, until it is first used on a cluster",
+      example: 'member username bob@physics.example bob --organization physics',
+      flags: [organizationFlag],
+      async run({ api, options }, email = '', username) {
+        return memberships.one(await change(api, options, email, 'PUT', 'username', { username }));
+      },
+    }),
+    writes<InOrganization & { none?: true }>({
+      usage: 'permissions <email> [keys...]',
+      summary: 'set what a member may do: the complete set',
+      example: 'member permissions bob@physics.example clusters.read clusters.ssh --organization physics',
+      flags: [organizationFlag, optional('--none', 'nothing')],
+      async run({ api, options }, email = '', ...keys) {
+        const body = { permissions: completeSet('permissions', keys, options.none) };
+        return permissions.one(await change(api, options, email, 'PUT', 'permissions', body));
+      },
+    }),
+    writes<InOrganization>({
+      usage: 'remove <email>',
+      summary: 'end a membership: accounts are locked, homes kept, sessions closed',
+      example: "member remove bob@physics.example --organization physics --reason 'left the group'",
+      flags: [organizationFlag],
+      async run({ api, options }, email = ''): Promise<Answer> {
+        const json = await change(api, options, email, 'POST', 'remove');
+        return { json, text: '', said: `${email} is no longer a member of ${options.organization}.` };
+      },
+    }),
+  ],
+};

@@ -1,0 +1,95 @@
+/** `andromeda admin organization`. */
+import { usage } from '../exit.ts';
+import { listed, printer } from './answer.ts';
+import { at, type Reader } from './client.ts';
+import { pick } from './pick.ts';
+import { lists } from './usual.ts';
+import { type Noun, optional, repeatable, required, writes } from './verb.ts';
+
+export interface Organization {
+  organization: { id: string; slug: string; display_name: string };
+  auto_join_domains: string[];
+  member_count: number;
+  cluster_count: number;
+}
+
+const organizations = printer<Organization>(
+  {
+    SLUG: ({ organization }) => organization.slug,
+    NAME: ({ organization }) => organization.display_name,
+    DOMAINS: ({ auto_join_domains: domains }) => listed(domains),
+    MEMBERS: (row) => row.member_count,
+    CLUSTERS: (row) => row.cluster_count,
+    ID: ({ organization }) => organization.id,
+  },
+  'There are no organizations.',
+);
+
+/** The ID of the organization with this slug. */
+export async function findOrganization(api: Reader, slug: string): Promise<string> {
+  const kind = {
+    one: 'organization',
+    many: 'organizations',
+    nameOf: ({ organization }: Organization) => organization.slug,
+    idOf: ({ organization }: Organization) => organization.id,
+  };
+  const { organizations: all } = await api.get<{ organizations: Organization[] }>('/operator/organizations');
+  return pick(kind, all, slug).organization.id;
+}
+
+/** A complete set from the arguments; an empty one has to be meant. */
+export function completeSet(what: string, values: string[], none: boolean | undefined): string[] {
+  if (none ? values.length > 0 : values.length === 0)
+    throw usage(`Give the ${what}, all of them, or --none for none.`);
+  return values;
+}
+
+export const organization: Noun = {
+  name: 'organization',
+  summary: 'organizations, and the domains that join them',
+  verbs: [
+    lists('organization', 'every organization', organizations),
+    writes<{ name?: string; owner: string; ownerUsername?: string; domain?: string[] }>({
+      usage: 'add <slug>',
+      summary: 'make an organization with its first owner',
+      example: "organization add physics --name 'Physics' --owner ada@physics.example",
+      flags: [
+        optional('--name <name>', 'its name (the slug)'),
+        required('--owner <email>', 'its first owner'),
+        optional('--owner-username <username>', "the owner's login name (made from the address)"),
+        repeatable('--domain <domain>', 'whoever signs in with such an address joins'),
+      ],
+      async run({ api, options: { name, owner, ownerUsername, domain } }, slug = '') {
+        const body = {
+          slug,
+          display_name: name ?? slug,
+          owner_email: owner,
+          owner_username: ownerUsername,
+          auto_join_domains: domain,
+        };
+        return organizations.one(await api.write('POST', '/operator/organizations', body));
+      },
+    }),
+    writes({
+      usage: 'rename <slug> <name>',
+      summary: 'give an organization another name; the slug stays',
+      example: "organization rename physics 'Department of Physics'",
+      async run({ api }, slug = '', name) {
+        const id = await findOrganization(api, slug);
+        const body = { display_name: name };
+        return organizations.one(await api.write('PUT', at`/operator/organizations/${id}`, body));
+      },
+    }),
+    writes<{ none?: true }>({
+      usage: 'domains <slug> [domains...]',
+      summary: 'set the domains that join an organization: the complete set',
+      example: 'organization domains physics physics.example lab.example',
+      flags: [optional('--none', 'nobody joins by address')],
+      async run({ api, options }, slug = '', ...domains) {
+        const body = { auto_join_domains: completeSet('domains', domains, options.none) };
+        const id = await findOrganization(api, slug);
+        return organizations.one(await api.write('PUT', at`/operator/organizations/${id}`, body));
+      },
+    }),
+  ],
+};

@@ -1,0 +1,124 @@
+/** `andromeda admin person`. */
+import { listed, printer } from './answer.ts';
+import { newPassword } from './ask.ts';
+import { type Api, at, query, type Reader } from './client.ts';
+import { completeSet } from './organization.ts';
+import { pick } from './pick.ts';
+import { type Noun, optional, reads, repeatable, writes } from './verb.ts';
+
+export interface Person {
+  id: string;
+  primary_email: string;
+  display_name: string;
+  lifecycle_state: string;
+  staff_keys: string[];
+}
+
+interface Page {
+  people: Person[];
+  next_page_token?: string;
+}
+
+const people = printer<Person>(
+  {
+    EMAIL: (row) => row.primary_email,
+    NAME: (row) => row.display_name,
+    STATE: (row) => row.lifecycle_state,
+    STAFF: (row) => listed(row.staff_keys),
+    ID: (row) => row.id,
+  },
+  'There are no such people.',
+);
+
+async function list(api: Reader, email?: string): Promise<Person[]> {
+  const found: Person[] = [];
+  let after: string | undefined;
+  do {
+    const page = await api.get<Page>(`/operator/people${query({ email, limit: 200, after })}`);
+    found.push(...page.people);
+    after = page.next_page_token;
+  } while (after !== undefined);
+  return found;
+}
+
+/** The ID of the person with this address; an ID is taken as it is. */
+export async function findPerson(api: Reader, wanted: string): Promise<string> {
+  if (wanted.startsWith('user_')) return wanted;
+  const email = wanted.toLowerCase();
+  const found = await list(api, email);
+  const kind = {
+    one: 'person',
+    many: 'people',
+    nameOf: (person: Person) => person.primary_email,
+    idOf: (person: Person) => person.id,
+  };
+  return pick(kind, found.length > 0 ? found : await list(api), email).id;
+}
+
+/** One change to one person, who is then printed. */
+async function change(api: Api, email: string, method: 'POST' | 'PUT', what: string, body?: unknown) {
+  const id = await findPerson(api, email);
+  return people.one(await api.write(method, at`/operator/people/${id}/${what}`, body));
+}
+
+export const person: Noun = {
+  name: 'person',
+  summary: 'people with an account, and what they may do as staff',
+  verbs: [
+    reads<{ email?: string }>({
+      usage: 'list',
+      summary: 'everyone with an account',
+      example: 'person list',
+      flags: [optional('--email <email>', 'only whoever has this address')],
+      async run({ api, options }) {
+        const found = await list(api, options.email);
+        return people.many({ people: found }, found);
+      },
+    }),
+    writes<{ name?: string; staff?: string[] }>({
+      usage: 'add <email>',
+      summary: 'make an account for whoever signs in with this verified address',
+      example: 'person add bob@physics.example --name Bob',
+      flags: [
+        optional('--name <name>', 'how they are called'),
+        repeatable('--staff <key>', 'a staff key: staff.read, staff.audit or staff.operate'),
+      ],
+      async run({ api, options: { name, staff } }, email) {
+        return people.one(await api.write('POST', '/operator/people', { email, name, staff_keys: staff }));
+      },
+    }),
+    writes<{ none?: true }>({
+      usage: 'staff <email> [keys...]',
+      summary: "set a person's staff keys: the complete set",
+      example: 'person staff bob@physics.example staff.read staff.audit',
+      flags: [optional('--none', 'they are no operator any more')],
+      async run({ api, options }, email = '', ...keys) {
+        return change(api, email, 'PUT', 'staff-keys', {
+          staff_keys: completeSet('staff keys', keys, options.none),
+        });
+      },
+    }),
+    writes({
+      usage: 'password <email>',
+      summary: 'set a password at the built-in sign-in: asked for, or the first line of standard input',
+      example: 'person password bob@physics.example',
+      async run({ api }, email = '') {
+        const id = await findPerson(api, email);
+        const body = { password: await newPassword(email) };
+        return people.one(await api.write('PUT', at`/operator/people/${id}/password`, body));
+      },
+    }),
+    writes({
+      usage: 'deactivate <email>',
+      summary: 'take everything from a person who left: memberships, grants, keys, sign-in',
+      example: "person deactivate bob@physics.example --reason 'left the lab'",
+      run: ({ api }, email = '') => change(api, email, 'POST', 'deactivate'),
+    }),
+    writes({
+      usage: 'reactivate <email>',
+      summary: 'let a person sign in again; what was taken from them stays taken',
+      example: 'person reactivate bob@physics.example',
+      run: ({ api }, email = '') => change(api, email, 'POST', 'reactivate'),
+    }),
+  ],
+};

@@ -1,0 +1,62 @@
+/** What a lab file changes, in words. */
+import { formatTable } from '../table.ts';
+
+export interface Plan {
+  changes: { action: string; kind: string; name: string; details: string }[];
+  restarts: Restart[];
+}
+
+interface Restart {
+  cluster_name: string;
+  added: string[];
+  removed: string[];
+  restarts: string[];
+  ended_jobs: Job[];
+}
+
+interface Job {
+  id: string;
+  user: string;
+  name: string;
+  machines: string[];
+}
+
+/** Whether it takes something away: someone should be asked. */
+export function isDestructive({ changes, restarts }: Plan): boolean {
+  return (
+    changes.some(({ action }) => action === 'remove') || restarts.some((one) => one.ended_jobs.length > 0)
+  );
+}
+
+/** The text of a plan; `nothing` is what to say of an empty one. It is worded for before and after alike. */
+export function describePlan({ changes, restarts }: Plan, nothing: string): string {
+  if (changes.length === 0 && restarts.length === 0) return nothing;
+  const rows = changes.map(({ action, kind, name, details }) => [action, kind, name, details]);
+  const table = changes.length === 0 ? [] : [formatTable(['ACTION', 'KIND', 'NAME', 'WHAT'], rows)];
+  return [...table, ...restarts.map(onCluster)].join('\n\n');
+}
+
+const parts: Record<string, string> = {
+  login: 'login nodes',
+  controller: 'Slurm controller',
+  accounting: 'accounting service',
+  compute: 'compute nodes one at a time',
+};
+
+function onCluster({ cluster_name: name, added, removed, restarts, ended_jobs: jobs }: Restart): string {
+  const lines = [`On cluster ${name}:`];
+  if (added.length > 0) lines.push(`  New login accounts: ${added.join(', ')}.`);
+  if (removed.length > 0) lines.push(`  Login accounts that go: ${removed.join(', ')}.`);
+  const order = restarts.map((part) => parts[part] ?? part).join(', then ');
+  lines.push(order === '' ? '  Nothing restarts.' : `  Restarts, in this order: ${order}.`);
+  if (jobs.length === 0) lines.push('  No running job ends.');
+  else lines.push('  Running jobs that end:', ...jobTable(jobs));
+  return lines.join('\n');
+}
+
+function jobTable(jobs: readonly Job[]): string[] {
+  const rows = jobs.map(({ id, user, name, machines }) => [id, user, name, machines.join(',')]);
+  return formatTable(['JOB', 'USER', 'NAME', 'MACHINES'], rows)
+    .split('\n')
+    .map((line) => `    ${line}`);
+}

@@ -1,0 +1,64 @@
+/**
+ * `andromeda admin`: the operator's command line. It owns the commands over the operator API and how their answers
+ * look; it decides nothing that the API decides, and checks no shape that the API checks.
+ *
+ *   argv → commander → verb.ts → a noun's file (names → IDs → requests) → client.ts → a table, JSON or one sentence
+ */
+
+import type { Command } from 'commander';
+import { example } from '../flags.ts';
+import type { BootstrapOptions, ServerCommands } from '../program.ts';
+import { newPassword } from './ask.ts';
+import { audit, verifyAudit } from './audit.ts';
+import { cluster } from './cluster.ts';
+import { gateway } from './gateway.ts';
+import { grant } from './grant.ts';
+import { apply, exportLab, plan } from './lab.ts';
+import { machine } from './machine.ts';
+import { member } from './member.ts';
+import { organization } from './organization.ts';
+import { person } from './person.ts';
+import { purchase } from './purchase.ts';
+import { reservation } from './reservation.ts';
+import { session } from './session.ts';
+import { addNoun, addVerb } from './verb.ts';
+
+const nouns = [
+  organization,
+  person,
+  member,
+  cluster,
+  machine,
+  grant,
+  reservation,
+  purchase,
+  session,
+  gateway,
+];
+
+/** Fills the group; `finish` is given the exit status of what runs outside the client. */
+export function addAdmin(admin: Command, server: ServerCommands, finish: (status: number) => void): void {
+  admin.addHelpText(
+    'after',
+    example(
+      'andromeda admin plan -f lab.yaml',
+      'andromeda admin cluster list',
+      'andromeda admin audit --since 2h',
+    ),
+  );
+  for (const verb of [plan, apply, exportLab]) addVerb(admin, verb);
+  addVerb(addVerb(admin, audit), verifyAudit);
+  for (const noun of nouns) addNoun(admin, noun);
+
+  admin
+    .command('bootstrap')
+    .description('make the first operator, on the host itself, in the data directory')
+    .requiredOption('--config <file>', 'the installation (YAML)')
+    .requiredOption('--email <address>', 'whoever signs in with this verified address')
+    .option('--name <name>', 'how they are called')
+    .addHelpText(
+      'after',
+      example('andromeda admin bootstrap --config andromeda.yaml --email ada@physics.example'),
+    )
+    .action(async (options: BootstrapOptions) => finish(await server.bootstrap(options, newPassword)));
+}

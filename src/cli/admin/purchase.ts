@@ -1,0 +1,37 @@
+/** `andromeda admin purchase`: storage that organizations want to buy. */
+import { printer } from './answer.ts';
+import { changesOne, lists } from './usual.ts';
+import type { Noun } from './verb.ts';
+
+export interface Purchase {
+  id: string;
+  organization_id: string;
+  target_cluster_id: string;
+  storage_type: string;
+  bytes: number;
+  state: string;
+  created_at: string;
+}
+
+const purchases = printer<Purchase>(
+  {
+    STATE: (row) => row.state,
+    TYPE: (row) => row.storage_type,
+    BYTES: (row) => row.bytes,
+    CLUSTER: (row) => row.target_cluster_id,
+    ORGANIZATION: (row) => row.organization_id,
+    CREATED: (row) => row.created_at,
+    ID: (row) => row.id,
+  },
+  'There are no purchases.',
+);
+
+export const purchase: Noun = {
+  name: 'purchase',
+  summary: 'storage that organizations want to buy',
+  verbs: [
+    lists('purchase', 'every storage purchase, decided or not', purchases),
+    changesOne('purchase', 'accept', 'accept a storage purchase: it counts from now on', purchases),
+    changesOne('purchase', 'decline', 'decline a storage purchase', purchases),
+  ],
+};

@@ -1,0 +1,44 @@
+/** `andromeda admin session`: SSH sessions that are open at the gateway. */
+import { printer } from './answer.ts';
+import { changesOne, lists } from './usual.ts';
+import type { Noun } from './verb.ts';
+
+export interface SshSession {
+  id: string;
+  login_name: string;
+  remote_address: string;
+  login_node: string;
+  opened_at: string;
+  channels: number;
+  bytes_up: number;
+  bytes_down: number;
+}
+
+const sessions = printer<SshSession>(
+  {
+    LOGIN: (row) => row.login_name,
+    FROM: (row) => row.remote_address,
+    NODE: (row) => row.login_node,
+    OPENED: (row) => row.opened_at,
+    CHANNELS: (row) => row.channels,
+    UP: (row) => row.bytes_up,
+    DOWN: (row) => row.bytes_down,
+    ID: (row) => row.id,
+  },
+  'There are no open sessions.',
+);
+
+export const session: Noun = {
+  name: 'session',
+  summary: 'SSH sessions that are open',
+  verbs: [
+    lists('session', 'every open SSH session', sessions),
+    changesOne(
+      'session',
+      'close',
+      'close an SSH session; the person is told the reason',
+      sessions,
+      'maintenance at noon',
+    ),
+  ],
+};

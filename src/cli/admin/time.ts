@@ -1,0 +1,28 @@
+/** Times on the command line. */
+import { usage } from '../exit.ts';
+
+const unitsMs: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** RFC 3339 in UTC from a time or a date (its beginning, in UTC), as given with `flag`. */
+export function parseTime(flag: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
+  if (!time || Number.isNaN(time.getTime()))
+    throw usage(`'${text}' is not a time for ${flag}; write 2030-01-31 or 2030-01-31T09:00:00Z.`);
+  return time.toISOString();
+}
+
+/** The time that long ago: `30m`, `2h`, `7d`. */
+export function parseSince(flag: string, text: string, now: number): string {
+  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  const unitMs = unitsMs[unit];
+  if (count === undefined || unitMs === undefined)
+    throw usage(`'${text}' is not a time span for ${flag}; write 30m, 2h or 7d.`);
+  return new Date(now - Number(count) * unitMs).toISOString();
+}

@@ -1,0 +1,60 @@
+/**
+ * The audit trail's chain: each entry's hash covers the entry and the hash before it, so that nothing in the past can
+ * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it.
+ */
+import { createHash } from 'node:crypto';
+
+/** An entry without its hash. What is not known is null. */
+export interface AuditRecord {
+  seq: number;
+  /** RFC 3339. */
+  at: string;
+  actor_user_id: string;
+  command_id: string | null;
+  operation: string;
+  target: string;
+  organization_id: string | null;
+  cluster_id: string | null;
+  /** The person it was done to. */
+  subject_user_id: string | null;
+  reason: string;
+  source_address: string;
+  /** `done`, or `refused: ` and the error code. */
+  result: string;
+  /** What changed, for people. */
+  details: string;
+}
+
+/** The hash of an entry, from the one before it ('' for the first): SHA-256, as `sha256:` and hex. */
+export function auditHash(previous: string, entry: AuditRecord): string {
+  const fields = [
+    previous,
+    entry.seq,
+    entry.at,
+    entry.actor_user_id,
+    entry.command_id,
+    entry.operation,
+    entry.target,
+    entry.organization_id,
+    entry.cluster_id,
+    entry.subject_user_id,
+    entry.reason,
+    entry.source_address,
+    entry.result,
+    entry.details,
+  ];
+  return `sha256:${createHash('sha256').update(JSON.stringify(fields)).digest('hex')}`;
+}
+
+/** The first entry that does not follow from the one before it; undefined when all do. `previous` is the last good one. */
+export function findBreak<E extends AuditRecord & { hash: string }>(
+  previous: { seq: number; hash: string },
+  entries: readonly E[],
+): E | undefined {
+  let last = previous;
+  for (const entry of entries) {
+    if (entry.seq !== last.seq + 1 || entry.hash !== auditHash(last.hash, entry)) return entry;
+    last = entry;
+  }
+  return undefined;
+}

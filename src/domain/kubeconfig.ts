@@ -1,0 +1,66 @@
+/** The kubeconfig that people get: it says where the cluster is and how to sign in, and holds nothing secret. */
+
+export interface KubeconfigFacts {
+  clusterId: string;
+  server: string;
+  /** PEM. */
+  certificateAuthority?: string | undefined;
+  /** The namespace that kubectl begins in; left out: the cluster's default. */
+  namespace?: string | undefined;
+  issuer: string;
+  clientId: string;
+  /** The claim of the ID token that is the person's name at the API server. */
+  usernameClaim: string;
+}
+
+/** The file as data. Its cluster, context and user are all called by the cluster's ID, so that files merge. */
+export function kubeconfig(facts: KubeconfigFacts) {
+  const { clusterId: name, server, certificateAuthority, namespace, issuer, clientId } = facts;
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name,
+        cluster: {
+          server,
+          ...(certificateAuthority === undefined
+            ? {}
+            : { 'certificate-authority-data': Buffer.from(certificateAuthority).toString('base64') }),
+        },
+      },
+    ],
+    contexts: [
+      { name, context: { cluster: name, user: name, ...(namespace === undefined ? {} : { namespace }) } },
+    ],
+    'current-context': name,
+    users: [
+      {
+        name,
+        user: {
+          exec: {
+            apiVersion: 'client.authentication.k8s.io/v1',
+            command: 'kubectl',
+            args: [
+              'oidc-login',
+              'get-token',
+              `--oidc-issuer-url=${issuer}`,
+              `--oidc-client-id=${clientId}`,
+              ...scopesFor(facts.usernameClaim).map((scope) => `--oidc-extra-scope=${scope}`),
+              '--grant-type=device-code',
+            ],
+            interactiveMode: 'IfAvailable',
+            installHint:
+              'Signing in needs the kubectl plugin oidc-login: kubectl krew install oidc-login (https://github.com/int128/kubelogin).',
+          },
+        },
+      },
+    ],
+  };
+}
+
+/** The scopes that bring the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always asked for. */
+function scopesFor(claim: string): string[] {
+  if (claim === 'sub') return [];
+  return claim === 'email' || claim === 'email_verified' ? ['email'] : ['profile'];
+}

@@ -1,0 +1,13 @@
+/** Machines: how far the last report of one can be relied on (contract, "Machine"). */
+import { isRecent } from './access-list.ts';
+
+export type Freshness = 'fresh' | 'stale' | 'unknown';
+
+/**
+ * A machine's heartbeat is its cluster's report of it: `stale` when one was due and did not come, `unknown` when none
+ * is due any more. Times in ms since 1970.
+ */
+export function freshness(facts: { observedAt: number; isHeartbeatDue: boolean; now: number }): Freshness {
+  if (isRecent(facts.observedAt, facts.now)) return 'fresh';
+  return facts.isHeartbeatDue ? 'stale' : 'unknown';
+}

@@ -1,0 +1,22 @@
+/** Staff keys: what operators of the installation may do. Customers hold none. */
+
+/** Every staff key, with the keys it includes. */
+export const staffCatalog = [
+  { key: 'staff.read', description: 'See everything in the installation', implies: [] },
+  { key: 'staff.audit', description: 'Read and verify the audit trail', implies: [] },
+  { key: 'staff.operate', description: 'Change everything', implies: ['staff.read', 'staff.audit'] },
+] as const;
+
+export type StaffKey = (typeof staffCatalog)[number]['key'];
+
+export function isStaffKey(key: string): key is StaffKey {
+  return staffCatalog.some((known) => known.key === key);
+}
+
+/** Whether someone with these keys holds `key`, inclusions followed. */
+export function holdsStaffKey(held: readonly string[], key: StaffKey): boolean {
+  return staffCatalog.some(
+    (known) =>
+      held.includes(known.key) && (known.key === key || (known.implies as readonly string[]).includes(key)),
+  );
+}

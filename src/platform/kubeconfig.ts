@@ -1,0 +1,80 @@
+/** How a person reaches a cluster's Kubernetes API. */
+import { stringify } from 'yaml';
+import { isRecent } from '../domain/access-list.ts';
+import { DomainError } from '../domain/error.ts';
+import { longestLasting } from '../domain/grant.ts';
+import { kubeconfig } from '../domain/kubeconfig.ts';
+import type { KubernetesReport } from '../domain/manifest.ts';
+import type { Cluster } from '../store/clusters.ts';
+import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
+import type { Reader } from '../store/index.ts';
+import { findMembership } from '../store/members.ts';
+import { findObservation, reportOf } from '../store/observations.ts';
+import { fromTime } from '../store/time.ts';
+import { clusterOf, requireClusterId } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+
+/** The file for whom the organization or a grant lets in, and how long that lasts. */
+export async function getKubeconfig(
+  { store, signIn, kubernetesLogin }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getKubeconfig'>,
+): Promise<PlatformReply<'getKubeconfig'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const orgId = query.organizationId;
+  const grant = await admission(store.read, { userId: caller.userId, orgId, clusterId, now });
+  const cluster = await clusterOf(store.read, orgId, clusterId);
+  if (!kubernetesLogin) {
+    throw new DomainError(
+      'customer_kubernetes_login_not_configured',
+      'This installation does not offer sign-in to Kubernetes. Its operator has to configure identity.kubernetes.',
+    );
+  }
+  const { server, certificateAuthority } = await readyApi(store.read, cluster, now);
+  const file = kubeconfig({
+    clusterId,
+    server,
+    certificateAuthority,
+    namespace: grant?.scope ?? undefined,
+    issuer: signIn.issuer,
+    ...kubernetesLogin,
+  });
+  return {
+    kubeconfig: stringify(file),
+    ...(grant && grant.expires_at !== null ? { accessExpiresAt: grant.expires_at } : {}),
+  };
+}
+
+/** The grant that lets someone in; undefined when the organization does. Throws `forbidden` when nothing does. */
+async function admission(
+  db: Reader,
+  { userId, orgId, clusterId, now }: { userId: string; orgId: string; clusterId: string; now: number },
+): Promise<LiveGrant | undefined> {
+  const membership = await findMembership(db, orgId, userId);
+  if (membership?.permissions.has('clusters.kubernetes')) return undefined;
+  const grants = await listLiveGrants(db, userId, now);
+  const grant = longestLasting(grants.filter((one) => one.resource_id === clusterId));
+  if (grant) return grant;
+  throw new DomainError(
+    'forbidden',
+    'This needs clusters.kubernetes in the organization, or a grant on the cluster.',
+  );
+}
+
+/** Where the Kubernetes API is. Throws `invalid_state` unless the cluster is active and lately said that it works. */
+async function readyApi(db: Reader, cluster: Cluster, now: number): Promise<KubernetesReport> {
+  if (cluster.state !== 'active') {
+    throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not active.`);
+  }
+  const observation = await findObservation(db, cluster.id);
+  if (!observation || !isRecent(fromTime(observation.observed_at), now)) {
+    throw new DomainError(
+      'invalid_state',
+      'The cluster has not reported lately, so its Kubernetes API is not known to be ready.',
+    );
+  }
+  const { kubernetes } = reportOf(observation);
+  if (!kubernetes?.ready) {
+    throw new DomainError('invalid_state', 'The Kubernetes API of the cluster is not ready.');
+  }
+  return kubernetes;
+}

@@ -1,0 +1,40 @@
+/** What a cluster is set up with, and what can be bought for it. */
+import { clusterOptions, type OptionFacts } from '../domain/options.ts';
+import type { Cluster } from '../store/clusters.ts';
+import type { Reader } from '../store/index.ts';
+import { findObservation, reportOf } from '../store/observations.ts';
+import { sumActivePurchases } from '../store/purchases.ts';
+import { fromTime } from '../store/time.ts';
+import { requireClusterId, requireOrganization, visibleCluster } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+
+/** The options of a cluster that the caller may see, from its latest report. */
+export async function getClusterOptions(
+  { store }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getClusterOptions'>,
+): Promise<PlatformReply<'getClusterOptions'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const orgId = requireOrganization(query.businessOrgId);
+  const cluster = await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now });
+  return clusterOptions(await optionFacts(store.read, cluster, now));
+}
+
+/** What the options and the storage of a cluster are derived from. */
+export async function optionFacts(db: Reader, cluster: Cluster, now: number): Promise<OptionFacts> {
+  const [observation, purchased] = await Promise.all([
+    findObservation(db, cluster.id),
+    sumActivePurchases(db, cluster.id),
+  ]);
+  return {
+    clusterId: cluster.id,
+    organizationId: cluster.organization_id,
+    clusterState: cluster.state,
+    desiredGeneration: cluster.desired_generation,
+    observation: observation && {
+      observedAt: fromTime(observation.observed_at),
+      report: reportOf(observation),
+    },
+    purchased,
+    now,
+  };
+}

@@ -1,0 +1,73 @@
+/** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
+import { checkSlurmConfiguration } from '../domain/slurm-configuration.ts';
+import { runReplacement } from '../store/replacements.ts';
+import {
+  findDefaultSchedulerConfiguration,
+  findSchedulerConfiguration,
+  updateDefaultSchedulerConfiguration,
+  updateSchedulerConfiguration,
+} from '../store/scheduler-configurations.ts';
+import { clusterOf, requireClusterId, requirePermission } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+
+const permission = 'clusters.configure';
+
+/** A cluster's configuration; empty while it was never written. */
+export async function getSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, query }: PlatformRequest<'getSchedulerConfiguration'>,
+): Promise<PlatformReply<'getSchedulerConfiguration'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const orgId = query.businessOrgId;
+  await requirePermission(store.read, { userId: caller.userId, orgId, permission });
+  await clusterOf(store.read, orgId, clusterId);
+  return findSchedulerConfiguration(store.read, clusterId);
+}
+
+/** Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule. */
+export async function setSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, query, body: configuration, now }: PlatformRequest<'setSchedulerConfiguration'>,
+): Promise<PlatformReply<'setSchedulerConfiguration'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const orgId = query.businessOrgId;
+  const { userId } = caller;
+  checkSlurmConfiguration(configuration);
+  const about = { target: clusterId, organization_id: orgId, cluster_id: clusterId };
+  return runReplacement(store, { operation: 'setSchedulerConfiguration', caller, about, now }, async (tx) => {
+    await requirePermission(tx.db, { userId, orgId, permission });
+    await clusterOf(tx.db, orgId, clusterId);
+    const changed = await updateSchedulerConfiguration(tx, { clusterId, configuration, userId }, now);
+    return { result: await findSchedulerConfiguration(tx.db, clusterId), changed };
+  });
+}
+
+/** What the organization's new clusters start with; empty when there is no default. */
+export async function getDefaultSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path }: PlatformRequest<'getDefaultSchedulerConfiguration'>,
+): Promise<PlatformReply<'getDefaultSchedulerConfiguration'>> {
+  await requirePermission(store.read, { userId: caller.userId, orgId: path.orgId, permission });
+  return findDefaultSchedulerConfiguration(store.read, path.orgId);
+}
+
+/** Replaces what new clusters start with. Throws as above. */
+export async function setDefaultSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, body: configuration, now }: PlatformRequest<'setDefaultSchedulerConfiguration'>,
+): Promise<PlatformReply<'setDefaultSchedulerConfiguration'>> {
+  const { orgId: organizationId } = path;
+  const { userId } = caller;
+  checkSlurmConfiguration(configuration);
+  const about = { target: organizationId, organization_id: organizationId };
+  return runReplacement(
+    store,
+    { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
+    async (tx) => {
+      await requirePermission(tx.db, { userId, orgId: organizationId, permission });
+      const replacement = { organizationId, configuration, userId };
+      const changed = await updateDefaultSchedulerConfiguration(tx, replacement, now);
+      return { result: await findDefaultSchedulerConfiguration(tx.db, organizationId), changed };
+    },
+  );
+}

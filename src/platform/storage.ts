@@ -1,0 +1,26 @@
+/** The storage of an organization's clusters. */
+import { DomainError } from '../domain/error.ts';
+import { storageInventory } from '../domain/options.ts';
+import { listOrganizationClusters } from '../store/clusters.ts';
+import { canReadClusters } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import { optionFacts } from './options.ts';
+
+/** An entry for every cluster that the organization owns, or owned. */
+export async function listStorage(
+  { store }: PlatformDeps,
+  { caller, path, now }: PlatformRequest<'listStorage'>,
+): Promise<PlatformReply<'listStorage'>> {
+  const { orgId } = path;
+  if (!(await canReadClusters(store.read, caller.userId, orgId))) {
+    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+  }
+  const clusters = await listOrganizationClusters(store.read, orgId);
+  const items = clusters.map(async (cluster) => ({
+    clusterId: cluster.id,
+    clusterName: cluster.name,
+    lifecycleState: cluster.state,
+    ...storageInventory(await optionFacts(store.read, cluster, now)),
+  }));
+  return { items: await Promise.all(items) };
+}

@@ -1,0 +1,296 @@
+/**
+ * Whom the access lists of an organization's clusters name. There is one such list an organization, in versions: a
+ * change of one person writes one row and raises the version, and the generation of every cluster's list with it.
+ */
+import { type AccessListUser, accessListUser, isSameEntry } from '../domain/access-list.ts';
+import type { Reader, Store, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
+import { toTime } from './time.ts';
+
+/** People looked at in one go: few enough to take a few milliseconds. */
+const pageSize = 200;
+
+/** People by ID, both ends included. */
+interface Range {
+  from: string;
+  to: string;
+}
+
+/** The organizations whose members Slurm clusters must know. */
+export async function listListedOrganizations(db: Reader): Promise<string[]> {
+  return (await listed(db)).map((row) => row.organization_id);
+}
+
+/** Brings one person's entries to the present truth; returns the organizations whose list that changed. */
+export async function updateListedUser(store: Store, userId: string, now: number): Promise<string[]> {
+  const changed: string[] = [];
+  for (const { organization_id: orgId } of await listedOf(store.read, userId)) {
+    if (await updateEntries(store, orgId, { from: userId, to: userId }, now)) changed.push(orgId);
+  }
+  return changed;
+}
+
+/**
+ * Brings every entry of an organization to the present truth, some people at a time; returns whether that changed
+ * its list. What changes meanwhile is for whoever announces it, or the next time.
+ */
+export async function updateListedUsers(store: Store, orgId: string, now: number): Promise<boolean> {
+  let changed = false;
+  for (
+    let range = await nextRange(store.read, orgId);
+    range;
+    range = await nextRange(store.read, orgId, range)
+  ) {
+    if (await updateEntries(store, orgId, range, now)) changed = true;
+  }
+  return changed;
+}
+
+/** Whom the present truth asks an organization's lists to name, by ID, whatever they name now. */
+export async function listWantedUsers(db: Reader, orgId: string): Promise<AccessListUser[]> {
+  const users: AccessListUser[] = [];
+  for (let range = await nextRange(db, orgId); range; range = await nextRange(db, orgId, range)) {
+    for (const { wanted } of await listEntries(db, orgId, range)) if (wanted) users.push(wanted);
+  }
+  return users;
+}
+
+/** The next people of an organization, members or not any more; undefined behind the last. */
+async function nextRange(db: Reader, orgId: string, before?: Range): Promise<Range | undefined> {
+  const page = await db
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('org_id', '=', orgId)
+    .where('user_id', '>', before?.to ?? '')
+    .orderBy('user_id')
+    .limit(pageSize)
+    .execute();
+  const [first, last] = [page[0], page.at(-1)];
+  return first && last && { from: first.user_id, to: last.user_id };
+}
+
+/** Forgets entries that no cluster is at any more, at most some at a time; returns whether there may be more. */
+export async function deletePastEntries(store: Store, orgId: string): Promise<boolean> {
+  const oldest = await store.read
+    .selectFrom('observations as o')
+    .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
+    .where('c.organization_id', '=', orgId)
+    .where('o.list_version', '>', 0)
+    .select((eb) => eb.fn.min('o.list_version').as('version'))
+    .executeTakeFirst();
+  if (oldest?.version == null) return false;
+  const past = await store.read
+    .selectFrom('access_list_users')
+    .select(['user_id', 'since_version'])
+    .where('org_id', '=', orgId)
+    .where('until_version', '<=', oldest.version)
+    .limit(pageSize)
+    .execute();
+  if (past.length === 0) return false;
+  await store.write(async (tx) => {
+    for (const { user_id, since_version } of past) {
+      await tx.db
+        .deleteFrom('access_list_users')
+        .where('org_id', '=', orgId)
+        .where('user_id', '=', user_id)
+        .where('since_version', '=', since_version)
+        .execute();
+    }
+  });
+  return past.length === pageSize;
+}
+
+async function updateEntries(store: Store, orgId: string, range: Range, now: number): Promise<boolean> {
+  if ((await listDifferences(store.read, orgId, range)).length === 0) return false;
+  return store.write(async (tx) => {
+    const differences = await listDifferences(tx.db, orgId, range);
+    if (differences.length === 0) return false;
+    const version = await raiseVersion(tx, orgId, now);
+    const wanted: AccessListUser[] = [];
+    for (const difference of differences) {
+      if (difference.listed) await endEntry(tx, orgId, difference.userId, version);
+      if (difference.wanted) wanted.push(difference.wanted);
+    }
+    for (let i = 0; i < wanted.length; i += 50) {
+      const rows = wanted.slice(i, i + 50).map((user) => rowOf(orgId, user, version));
+      await tx.db.insertInto('access_list_users').values(rows).execute();
+    }
+    return true;
+  });
+}
+
+/** Whose entries are not what the present truth asks for. */
+async function listDifferences(db: Reader, orgId: string, range: Range): Promise<Entry[]> {
+  return (await listEntries(db, orgId, range)).filter(({ listed, wanted }) => !isSameEntry(listed, wanted));
+}
+
+/** A person's entry as it stands, and as it should be; undefined: none. */
+interface Entry {
+  userId: string;
+  listed: AccessListUser | undefined;
+  wanted: AccessListUser | undefined;
+}
+
+/** People by ID. */
+async function listEntries(db: Reader, orgId: string, { from, to }: Range): Promise<Entry[]> {
+  const [rows, granted, keys] = await Promise.all([
+    entriesIn(db, orgId, from, to),
+    grantedIn(db, orgId, from, to),
+    activeKeysIn(db, orgId, from, to),
+  ]);
+  const permissions = Map.groupBy(granted, (row) => row.user_id);
+  const fingerprints = Map.groupBy(keys, (row) => row.user_id);
+  return rows.map((row) => {
+    const userId = row.user_id;
+    const { username, role, login_shell: shell } = row;
+    if (row.lifecycle_state !== 'active' || username === null) {
+      return { userId, listed: entryOf(row), wanted: undefined };
+    }
+    const wanted = accessListUser({
+      userId,
+      username,
+      role,
+      permissions: (permissions.get(userId) ?? []).map(({ permission }) => permission),
+      shell,
+      keySetGeneration: row.generation ?? 0,
+      keyFingerprints: (fingerprints.get(userId) ?? []).map(({ fingerprint }) => fingerprint),
+    });
+    return { userId, listed: entryOf(row), wanted };
+  });
+}
+
+function entryOf(row: Awaited<ReturnType<typeof entriesIn>>[number]): AccessListUser | undefined {
+  const { user_id, listed_username, access_mode, desired_login_state, listed_generation, key_fingerprints } =
+    row;
+  if (listed_username === null || access_mode === null || desired_login_state === null) return undefined;
+  return {
+    userId: user_id,
+    username: listed_username,
+    accessMode: access_mode,
+    desiredLoginState: desired_login_state,
+    keySetGeneration: listed_generation ?? 0,
+    keyFingerprints: JSON.parse(key_fingerprints ?? '[]') as string[],
+    shell: row.shell ?? '',
+  };
+}
+
+function rowOf(orgId: string, user: AccessListUser, version: number) {
+  return {
+    org_id: orgId,
+    user_id: user.userId,
+    since_version: version,
+    until_version: null,
+    username: user.username,
+    access_mode: user.accessMode,
+    desired_login_state: user.desiredLoginState,
+    ssh_key_set_generation: user.keySetGeneration,
+    key_fingerprints: JSON.stringify(user.keyFingerprints),
+    shell: user.shell,
+  };
+}
+
+async function endEntry(tx: Tx, orgId: string, userId: string, version: number): Promise<void> {
+  await tx.db
+    .updateTable('access_list_users')
+    .set({ until_version: version })
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .where('until_version', 'is', null)
+    .execute();
+}
+
+/** The next version of an organization's list, which is a next generation of all its clusters' lists. */
+async function raiseVersion(tx: Tx, orgId: string, now: number): Promise<number> {
+  const { version } = await tx.db
+    .insertInto('organization_access_lists')
+    .values({ org_id: orgId, version: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .column('org_id')
+        .doUpdateSet((eb) => ({ version: eb('organization_access_lists.version', '+', 1) })),
+    )
+    .returning('version')
+    .executeTakeFirstOrThrow();
+  await tx.db
+    .updateTable('access_lists')
+    .set((eb) => ({ generation: eb('generation', '+', 1), rejection: null, updated_at: toTime(now) }))
+    .where('withdrawn', '=', 0)
+    .where('cluster_id', 'in', (eb) =>
+      eb.selectFrom('clusters').select('id').where('organization_id', '=', orgId),
+    )
+    .execute();
+  return version;
+}
+
+const listed = prepared((db) => slurmOrganizations(db));
+
+const listedOf = prepared((db, userId: string) =>
+  slurmOrganizations(db)
+    .innerJoin('memberships as m', 'm.org_id', 'c.organization_id')
+    .where('m.user_id', '=', userId),
+);
+
+function slurmOrganizations(db: Reader) {
+  return db
+    .selectFrom('clusters as c')
+    .select('c.organization_id')
+    .distinct()
+    .where('c.scheduler', '=', 'sunk')
+    .where('c.state', 'in', ['provisioning', 'active']);
+}
+
+/** Everyone who is or was a member, with their entry where they have one. */
+const entriesIn = prepared((db, orgId: string, from: string, to: string) =>
+  db
+    .selectFrom('memberships as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .leftJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'm.org_id').onRef('n.user_id', '=', 'm.user_id'),
+    )
+    .leftJoin('ssh_key_sets as s', 's.user_id', 'm.user_id')
+    .leftJoin('access_list_users as l', (join) =>
+      join
+        .onRef('l.org_id', '=', 'm.org_id')
+        .onRef('l.user_id', '=', 'm.user_id')
+        .on('l.until_version', 'is', null),
+    )
+    .select([
+      'm.user_id',
+      'm.role',
+      'm.lifecycle_state',
+      'u.login_shell',
+      'n.username',
+      's.generation',
+      'l.username as listed_username',
+      'l.access_mode',
+      'l.desired_login_state',
+      'l.ssh_key_set_generation as listed_generation',
+      'l.key_fingerprints',
+      'l.shell',
+    ])
+    .where('m.org_id', '=', orgId)
+    .where('m.user_id', '>=', from)
+    .where('m.user_id', '<=', to)
+    .orderBy('m.user_id'),
+);
+
+const grantedIn = prepared((db, orgId: string, from: string, to: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select(['user_id', 'permission'])
+    .where('org_id', '=', orgId)
+    .where('user_id', '>=', from)
+    .where('user_id', '<=', to),
+);
+
+const activeKeysIn = prepared((db, orgId: string, from: string, to: string) =>
+  db
+    .selectFrom('memberships as m')
+    .innerJoin('ssh_keys as k', 'k.user_id', 'm.user_id')
+    .select(['k.user_id', 'k.fingerprint'])
+    .where('m.org_id', '=', orgId)
+    .where('m.user_id', '>=', from)
+    .where('m.user_id', '<=', to)
+    .where('k.lifecycle_state', '=', 'active')
+    .orderBy('k.id'),
+);

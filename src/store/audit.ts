@@ -1,0 +1,66 @@
+/** The audit trail. Append-only: the database itself refuses to change or drop an entry. */
+import type { Selectable } from 'kysely';
+import { type AuditRecord, auditHash } from '../domain/audit.ts';
+import type { Reader, Tx } from './index.ts';
+import type { AuditEntryTable } from './schema.ts';
+
+/** An entry as it is handed in; its place in the chain is given when it is written. */
+export type AuditEntry = Omit<AuditRecord, 'seq' | Optional> & Partial<Pick<AuditRecord, Optional>>;
+
+type Optional = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details';
+
+/** Adds to the trail, in the transaction of what the entry tells of. */
+export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
+  const last = await tx.db
+    .selectFrom('audit_entries')
+    .select(['seq', 'hash'])
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  const record: AuditRecord = {
+    command_id: null,
+    organization_id: null,
+    cluster_id: null,
+    subject_user_id: null,
+    details: '',
+    ...entry,
+    seq: (last?.seq ?? 0) + 1,
+  };
+  await tx.db
+    .insertInto('audit_entries')
+    .values({ ...record, hash: auditHash(last?.hash ?? '', record) })
+    .execute();
+}
+
+export interface AuditFilter {
+  /** Who did it, or to whom it was done. */
+  userId?: string | undefined;
+  clusterId?: string | undefined;
+  /** RFC 3339 in UTC; `from` included, `to` not. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** A page of the trail, oldest first, beginning behind `after`. */
+export async function listAuditEntries(
+  db: Reader,
+  filter: AuditFilter,
+  page: { after: number; limit: number },
+): Promise<(Selectable<AuditEntryTable> & { actor_email: string })[]> {
+  let query = db
+    .selectFrom('audit_entries as e')
+    .innerJoin('users as u', 'u.id', 'e.actor_user_id')
+    .selectAll('e')
+    .select('u.primary_email as actor_email')
+    .where('e.seq', '>', page.after);
+  const { userId, clusterId, from, to } = filter;
+  if (userId !== undefined) {
+    query = query.where((eb) =>
+      eb.or([eb('e.actor_user_id', '=', userId), eb('e.subject_user_id', '=', userId)]),
+    );
+  }
+  if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
+  if (from !== undefined) query = query.where('e.at', '>=', from);
+  if (to !== undefined) query = query.where('e.at', '<', to);
+  return query.orderBy('e.seq').limit(page.limit).execute();
+}

@@ -1,0 +1,235 @@
+/** The installation as a lab file, and the steps that bring it to one. */
+import type { Lab, LabCluster, LabMember } from '../domain/lab.ts';
+import type { LabStep } from '../domain/lab-plan.ts';
+import {
+  createCluster,
+  findClusterByName,
+  listAllClusters,
+  startRelease,
+  updateClusterSettings,
+} from './clusters.ts';
+import { createGrant, listAllLiveGrants, revokeGrant } from './grants.ts';
+import type { Reader, Tx } from './index.ts';
+import { listAllGrantedPermissions, listMembers } from './members.ts';
+import {
+  createMembership,
+  removeMembership,
+  updateMemberPermissions,
+  updateMemberRole,
+  updateUsername,
+} from './memberships.ts';
+import {
+  createOrganization,
+  findOrganizationBySlug,
+  listOrganizations,
+  updateAutoJoinDomains,
+  updateOrganizationName,
+} from './organizations.ts';
+import { toTime } from './time.ts';
+import {
+  findOrCreateUser,
+  findUserByEmail,
+  listPeople,
+  updateDisplayName,
+  updateStaffKeys,
+} from './users.ts';
+
+const pageSize = 500;
+
+/** The installation as a file: what is in service, who belongs where, what is granted at the moment. */
+export async function exportLab(db: Reader, now: number): Promise<Lab> {
+  const organizations = await listOrganizations(db);
+  const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
+  return {
+    users: await exportUsers(db),
+    organizations: await Promise.all(
+      organizations.map(async ({ organization, domains }) => ({
+        slug: organization.slug,
+        name: organization.display_name,
+        ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
+        members: await exportMembers(db, organization.id),
+      })),
+    ),
+    clusters: (await listAllClusters(db))
+      .filter(({ state }) => state === 'provisioning' || state === 'active')
+      .map((cluster) => ({
+        name: cluster.name,
+        id: cluster.id,
+        organization: slugs.get(cluster.organization_id) ?? '',
+        site: { id: cluster.site_id, name: cluster.site_name },
+        ...(cluster.scheduler === null ? {} : { scheduler: cluster.scheduler }),
+        ...(JSON.parse(cluster.driver) as Pick<LabCluster, 'simulated' | 'slurm' | 'kubernetes'>),
+      })),
+    grants: (await listAllLiveGrants(db, now)).map((grant) => ({
+      user: grant.username,
+      cluster: grant.cluster_name,
+      relation: grant.relation,
+      ...(grant.scope === null ? {} : { namespace: grant.scope }),
+      ...(grant.role_id === null ? {} : { roleId: grant.role_id }),
+      ...(grant.expires_at === null ? {} : { expiresAt: grant.expires_at }),
+    })),
+  };
+}
+
+async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
+  const users: NonNullable<Lab['users']> = [];
+  for (let after: string | undefined; ; ) {
+    const page = await listPeople(db, { after, limit: pageSize });
+    for (const { primary_email, display_name, lifecycle_state, staffKeys } of page) {
+      if (lifecycle_state !== 'active') continue;
+      users.push({
+        email: primary_email,
+        ...(display_name === primary_email ? {} : { name: display_name }),
+        ...(staffKeys.length > 0 ? { staff: staffKeys } : {}),
+      });
+    }
+    if (page.length < pageSize) return users;
+    after = page.at(-1)?.id;
+  }
+}
+
+async function exportMembers(db: Reader, orgId: string): Promise<LabMember[]> {
+  const granted = await listAllGrantedPermissions(db, orgId);
+  return (await listMembers(db, orgId)).map(({ email, role, user_id, username }) => {
+    const permissions = role === 'member' ? granted.get(user_id) : undefined;
+    return {
+      email,
+      role,
+      username: username.username,
+      ...(permissions ? { permissions: permissions as NonNullable<LabMember['permissions']> } : {}),
+    };
+  });
+}
+
+/** Takes the steps of a plan, as `actor`. Throws what the first that cannot be taken throws. */
+export async function takeSteps(
+  tx: Tx,
+  steps: readonly LabStep[],
+  { actor, commandId, now }: { actor: string; commandId: string | null; now: number },
+): Promise<void> {
+  for (const step of steps) {
+    switch (step.kind) {
+      case 'person':
+        await takePersonStep(tx, step, now);
+        break;
+      case 'organization':
+        await takeOrganizationStep(tx, step, actor, now);
+        break;
+      case 'member':
+        await takeMemberStep(tx, step, now);
+        break;
+      case 'cluster':
+        await takeClusterStep(tx, step, commandId, now);
+        break;
+      case 'grant':
+        await takeGrantStep(tx, step, actor, now);
+    }
+  }
+}
+
+type StepOf<Kind extends LabStep['kind']> = Extract<LabStep, { kind: Kind }>;
+
+async function takePersonStep(tx: Tx, { action, person }: StepOf<'person'>, now: number): Promise<void> {
+  const { email, name, staff } = person;
+  const userId =
+    action === 'create'
+      ? (await findOrCreateUser(tx, { email, displayName: name }, now)).userId
+      : await personId(tx, email);
+  if (action === 'update' && name !== undefined)
+    await updateDisplayName(tx, { userId, displayName: name }, now);
+  if (staff) await updateStaffKeys(tx, { userId, keys: staff }, now);
+}
+
+async function takeOrganizationStep(
+  tx: Tx,
+  { action, organization }: StepOf<'organization'>,
+  actor: string,
+  now: number,
+): Promise<void> {
+  const { slug, name, autoJoinDomains } = organization;
+  if (action === 'create') {
+    const made = {
+      slug,
+      displayName: name ?? slug,
+      autoJoinDomains: autoJoinDomains ?? [],
+      createdBy: actor,
+    };
+    await createOrganization(tx, made, now);
+    return;
+  }
+  const orgId = await organizationId(tx, slug);
+  if (name !== undefined) await updateOrganizationName(tx, { orgId, displayName: name }, now);
+  if (autoJoinDomains) await updateAutoJoinDomains(tx, { orgId, domains: autoJoinDomains }, now);
+}
+
+async function takeMemberStep(tx: Tx, step: StepOf<'member'>, now: number): Promise<void> {
+  const { email, role, username, permissions } = step.member;
+  const orgId = await organizationId(tx, step.organization);
+  const userId = await personId(tx, email);
+  const member = { orgId, userId };
+  if (step.action === 'remove') return removeMembership(tx, member, now);
+  if (step.action === 'create') {
+    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions }, now);
+    return;
+  }
+  if (role !== undefined) await updateMemberRole(tx, { ...member, role }, now);
+  if (username !== undefined) await updateUsername(tx, { ...member, username }, now);
+  if (permissions) await updateMemberPermissions(tx, { ...member, permissions }, now);
+}
+
+async function takeClusterStep(
+  tx: Tx,
+  { action, name, cluster }: StepOf<'cluster'>,
+  commandId: string | null,
+  now: number,
+): Promise<void> {
+  if (action === 'create') {
+    const { organization = '', ...rest } = cluster;
+    await createCluster(tx, { ...rest, organizationId: await organizationId(tx, organization) }, now);
+    return;
+  }
+  const found = await findClusterByName(tx.db, name);
+  if (!found) throw new Error(`cluster ${name} is gone`);
+  if (action === 'remove') await startRelease(tx, { clusterId: found.id, commandId }, now);
+  else await updateClusterSettings(tx, found, cluster, now);
+}
+
+async function takeGrantStep(
+  tx: Tx,
+  { action, grant }: StepOf<'grant'>,
+  actor: string,
+  now: number,
+): Promise<void> {
+  const cluster = await findClusterByName(tx.db, grant.cluster);
+  const wanted = {
+    resource_id: cluster?.id ?? '',
+    user_id: await personId(tx, grant.user),
+    relation: grant.relation,
+    scope: grant.namespace ?? null,
+    role_id: grant.roleId ?? null,
+  };
+  if (action !== 'create') {
+    const live = await listAllLiveGrants(tx.db, now);
+    const same = live.filter((one) =>
+      (['resource_id', 'user_id', 'relation', 'scope', 'role_id'] as const).every(
+        (field) => one[field] === wanted[field],
+      ),
+    );
+    for (const { id } of same) await revokeGrant(tx, id, now);
+  }
+  if (action === 'remove') return;
+  const expires_at = grant.expiresAt === undefined ? null : toTime(Date.parse(grant.expiresAt));
+  await createGrant(tx, { ...wanted, expires_at, granted_by: actor }, now);
+}
+
+async function personId(tx: Tx, email: string): Promise<string> {
+  const user = await findUserByEmail(tx.db, email);
+  if (!user) throw new Error('a plan makes people before they are needed');
+  return user.id;
+}
+
+async function organizationId(tx: Tx, slug: string): Promise<string> {
+  const organization = await findOrganizationBySlug(tx.db, slug);
+  if (!organization) throw new Error('a plan makes organizations before they are needed');
+  return organization.id;
+}

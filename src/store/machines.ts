@@ -1,0 +1,116 @@
+/**
+ * The machines of clusters. A machine is known by its name on its cluster, keeps the ID it was given when it was first
+ * reported, and is retired while the cluster reports without it.
+ */
+import type { Selectable } from 'kysely';
+import { newUuid } from '../domain/id.ts';
+import type { MachineReport } from '../domain/manifest.ts';
+import type { Reader, Tx } from './index.ts';
+import type { MachineTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+/** A machine with the latest report of it; undefined where there is none. */
+export type Machine = Omit<Selectable<MachineTable>, 'report'> & { report: MachineReport | undefined };
+
+/** The machines of a cluster by ID, retired ones left out; a page of them behind `after` where asked for. */
+export async function listMachines(
+  db: Reader,
+  clusterId: string,
+  page: { limit?: number; after?: string | undefined } = {},
+): Promise<Machine[]> {
+  let query = machines(db).where('cluster_id', '=', clusterId);
+  if (page.after !== undefined) query = query.where('id', '>', page.after);
+  if (page.limit !== undefined) query = query.limit(page.limit);
+  return (await query.orderBy('id').execute()).map(machineOf);
+}
+
+/** A machine that is not retired. */
+export async function findMachine(db: Reader, machineId: string): Promise<Machine | undefined> {
+  const row = await machines(db).where('id', '=', machineId).executeTakeFirst();
+  return row && machineOf(row);
+}
+
+export async function updateMachineState(
+  tx: Tx,
+  machineId: string,
+  state: 'admitted' | 'quarantined',
+  now: number,
+): Promise<void> {
+  await tx.db
+    .updateTable('machines')
+    .set({ lifecycle_state: state, updated_at: toTime(now) })
+    .where('id', '=', machineId)
+    .execute();
+}
+
+/**
+ * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired, and
+ * those that come back are who they were. A report that says nothing new costs one statement for all machines.
+ */
+export async function recordMachines(
+  tx: Tx,
+  clusterId: string,
+  reports: readonly MachineReport[],
+  now: number,
+): Promise<void> {
+  const at = toTime(now);
+  const known = await tx.db
+    .selectFrom('machines')
+    .select(['id', 'name', 'report', 'retired_at'])
+    .where('cluster_id', '=', clusterId)
+    .execute();
+  const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
+  for (const { id, name, report, retired_at } of known) {
+    const latest = reported.get(name);
+    reported.delete(name);
+    const isRetired = retired_at !== null;
+    if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
+    await tx.db
+      .updateTable('machines')
+      .set({ ...(latest === undefined ? { retired_at: at } : { retired_at: null, report: latest }) })
+      .set({ updated_at: at })
+      .where('id', '=', id)
+      .execute();
+  }
+  await tx.db
+    .updateTable('machines')
+    .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
+    .where('cluster_id', '=', clusterId)
+    .where('retired_at', 'is', null)
+    .execute();
+  for (const [name, report] of reported) {
+    await tx.db
+      .insertInto('machines')
+      .values({
+        id: newUuid(),
+        cluster_id: clusterId,
+        name,
+        lifecycle_state: 'registered',
+        retired_at: null,
+        report,
+        report_generation: 1,
+        observed_at: at,
+        created_at: at,
+        updated_at: at,
+      })
+      .execute();
+  }
+}
+
+/** Retires every machine of a cluster, as when they are released from it. */
+export async function retireMachines(tx: Tx, clusterId: string, now: number): Promise<void> {
+  await tx.db
+    .updateTable('machines')
+    .set({ retired_at: toTime(now), updated_at: toTime(now) })
+    .where('cluster_id', '=', clusterId)
+    .where('retired_at', 'is', null)
+    .execute();
+}
+
+function machines(db: Reader) {
+  return db.selectFrom('machines').selectAll().where('retired_at', 'is', null);
+}
+
+function machineOf({ report, ...machine }: Selectable<MachineTable>): Machine {
+  return { ...machine, report: report === null ? undefined : (JSON.parse(report) as MachineReport) };
+}

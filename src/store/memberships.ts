@@ -1,0 +1,254 @@
+/** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
+import { DomainError } from '../domain/error.ts';
+import { newId } from '../domain/id.ts';
+import type { PermissionKey, Role } from '../domain/permission.ts';
+import { isUsername, usernamesFromEmail } from '../domain/username.ts';
+import type { Tx } from './index.ts';
+import { listGrantedPermissions } from './members.ts';
+import { toTime } from './time.ts';
+
+interface MemberId {
+  orgId: string;
+  userId: string;
+}
+
+/**
+ * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
+ * Throws `invalid_state` when they are a member already or the name is another person's, `invalid_request` when it
+ * cannot be a login name.
+ */
+export async function createMembership(
+  tx: Tx,
+  member: MemberId & {
+    email: string;
+    role: Role;
+    username?: string | undefined;
+    permissions?: readonly PermissionKey[] | undefined;
+  },
+  now: number,
+): Promise<void> {
+  const { orgId, userId, role } = member;
+  const at = toTime(now);
+  const earlier = await tx.db
+    .selectFrom('memberships')
+    .select('lifecycle_state')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  if (earlier?.lifecycle_state === 'active') {
+    throw new DomainError('invalid_state', `${member.email} is a member already.`);
+  }
+  const row = { role, lifecycle_state: 'active' as const, created_at: at, updated_at: at };
+  await tx.db
+    .insertInto('memberships')
+    .values({ org_id: orgId, user_id: userId, ...row })
+    .onConflict((conflict) => conflict.columns(['org_id', 'user_id']).doUpdateSet(row))
+    .execute();
+  for (const permission of new Set(member.permissions)) {
+    await tx.db
+      .insertInto('member_permissions')
+      .values({ org_id: orgId, user_id: userId, permission })
+      .execute();
+  }
+  await reserveUsername(tx, member, now);
+  tx.changed({ userId });
+}
+
+/** Makes the keys granted to a member exactly these; whether that changed anything. */
+export async function updateMemberPermissions(
+  tx: Tx,
+  member: MemberId & { permissions: readonly PermissionKey[] },
+  now: number,
+): Promise<boolean> {
+  const { orgId, userId, permissions } = member;
+  const granted = await listGrantedPermissions(tx.db, orgId, userId);
+  if (JSON.stringify(granted) === JSON.stringify([...permissions].sort())) return false;
+  await deletePermissions(tx, member);
+  for (const permission of permissions) {
+    await tx.db
+      .insertInto('member_permissions')
+      .values({ org_id: orgId, user_id: userId, permission })
+      .execute();
+  }
+  await touch(tx, member, {}, now);
+  return true;
+}
+
+/**
+ * Sets a member's role; whether that changed anything. What an owner or admin was granted before is gone, so that one
+ * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left.
+ */
+export async function updateMemberRole(
+  tx: Tx,
+  member: MemberId & { role: Role },
+  now: number,
+): Promise<boolean> {
+  const { role } = member;
+  const before = await roleOf(tx, member);
+  if (before === role) return false;
+  if (before === 'owner') await requireOtherOwner(tx, member);
+  if (role !== 'member') await deletePermissions(tx, member);
+  await touch(tx, member, { role }, now);
+  return true;
+}
+
+/**
+ * Ends a membership. The person's grants of permissions end with it, and so does a login name that was never used; a
+ * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
+ */
+export async function removeMembership(tx: Tx, member: MemberId, now: number): Promise<void> {
+  if ((await roleOf(tx, member)) === 'owner') await requireOtherOwner(tx, member);
+  await deletePermissions(tx, member);
+  await touch(tx, member, { lifecycle_state: 'removed' }, now);
+  await tx.db
+    .deleteFrom('organization_usernames')
+    .where('org_id', '=', member.orgId)
+    .where('user_id', '=', member.userId)
+    .where('lifecycle_state', '=', 'reserved')
+    .execute();
+}
+
+/**
+ * Sets a member's login name while it is only reserved; whether that changed anything. Throws `invalid_state` when it
+ * is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
+ */
+export async function updateUsername(
+  tx: Tx,
+  member: MemberId & { username: string },
+  now: number,
+): Promise<boolean> {
+  const { orgId, userId, username } = member;
+  const own = await findName(tx, member);
+  if (own?.username === username) return false;
+  if (own?.lifecycle_state === 'frozen') throw frozen(own.username);
+  await requireFree(tx, orgId, username);
+  await tx.db
+    .updateTable('organization_usernames')
+    .set({ username, source: 'operator' })
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .execute();
+  await touch(tx, member, {}, now);
+  return true;
+}
+
+async function reserveUsername(
+  tx: Tx,
+  member: MemberId & { email: string; username?: string | undefined },
+  now: number,
+): Promise<void> {
+  const { orgId, userId, username } = member;
+  const own = await findName(tx, member);
+  if (own) {
+    if (username !== undefined && username !== own.username) throw frozen(own.username);
+    return;
+  }
+  if (username !== undefined) await requireFree(tx, orgId, username);
+  await tx.db
+    .insertInto('organization_usernames')
+    .values({
+      id: newId('org_username', now),
+      org_id: orgId,
+      user_id: userId,
+      username: username ?? (await freeUsername(tx, orgId, member.email)),
+      source: username === undefined ? 'email' : 'operator',
+      lifecycle_state: 'reserved',
+      uid: null,
+      created_at: toTime(now),
+      frozen_at: null,
+    })
+    .execute();
+}
+
+async function requireFree(tx: Tx, orgId: string, username: string): Promise<void> {
+  if (!isUsername(username)) {
+    throw new DomainError(
+      'invalid_request',
+      `"${username.slice(0, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
+    );
+  }
+  if (await isTaken(tx, orgId, username)) {
+    throw new DomainError('invalid_state', `The username ${username} is, or was, another person's here.`);
+  }
+}
+
+async function freeUsername(tx: Tx, orgId: string, email: string): Promise<string> {
+  for (const name of usernamesFromEmail(email)) if (!(await isTaken(tx, orgId, name))) return name;
+  throw new Error('unreachable: names do not run out');
+}
+
+async function isTaken(tx: Tx, orgId: string, username: string): Promise<boolean> {
+  const row = await tx.db
+    .selectFrom('organization_usernames')
+    .select('id')
+    .where('org_id', '=', orgId)
+    .where('username', '=', username)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+function findName(tx: Tx, { orgId, userId }: MemberId) {
+  return tx.db
+    .selectFrom('organization_usernames')
+    .select(['username', 'lifecycle_state'])
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+}
+
+/** The role of an active member. Throws `not_found` when there is none. */
+async function roleOf(tx: Tx, { orgId, userId }: MemberId): Promise<Role> {
+  const row = await tx.db
+    .selectFrom('memberships')
+    .select('role')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  if (!row) throw new DomainError('not_found', 'The organization has no such member.');
+  return row.role;
+}
+
+async function requireOtherOwner(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
+  const other = await tx.db
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('org_id', '=', orgId)
+    .where('user_id', '!=', userId)
+    .where('role', '=', 'owner')
+    .where('lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  if (other) return;
+  throw new DomainError('invalid_state', 'This is the last owner. Make someone else an owner first.');
+}
+
+async function deletePermissions(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
+  await tx.db
+    .deleteFrom('member_permissions')
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .execute();
+}
+
+/** Writes to the membership itself, says when, and announces it. */
+async function touch(
+  tx: Tx,
+  { orgId, userId }: MemberId,
+  values: { role?: Role; lifecycle_state?: 'removed' },
+  now: number,
+): Promise<void> {
+  await tx.db
+    .updateTable('memberships')
+    .set({ ...values, updated_at: toTime(now) })
+    .where('org_id', '=', orgId)
+    .where('user_id', '=', userId)
+    .execute();
+  tx.changed({ userId });
+}
+
+function frozen(username: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `The username ${username} has been used on a cluster and cannot be changed any more.`,
+  );
+}

@@ -1,0 +1,142 @@
+/** Storage purchases and the quotes they come from. What is active stays so: no query here takes capacity away. */
+import type { Selectable } from 'kysely';
+import { newId } from '../domain/id.ts';
+import {
+  quoteLifetimeMs,
+  type StorageOffer,
+  type StorageTarget,
+  type StorageType,
+  storageTypes,
+} from '../domain/storage-purchase.ts';
+import type { Cluster } from './clusters.ts';
+import type { Reader, Tx } from './index.ts';
+import { findObservation, type StoredReport } from './observations.ts';
+import type { StoragePurchaseTable, StorageQuoteTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+export type StorageQuote = Selectable<StorageQuoteTable>;
+export type StoragePurchase = Selectable<StoragePurchaseTable>;
+
+/** What a cluster's active purchases come to, in bytes, by type. */
+export async function sumActivePurchases(
+  db: Reader,
+  clusterId: string,
+): Promise<Record<StorageType, number>> {
+  const sums = { ceph: 0, nfs: 0 };
+  const rows = await db
+    .selectFrom('storage_purchases')
+    .select((eb) => ['storage_type', eb.fn.sum<number>('bytes').as('bytes')])
+    .where('cluster_id', '=', clusterId)
+    .where('state', '=', 'active')
+    .groupBy('storage_type')
+    .execute();
+  // PostgreSQL gives sums as text.
+  for (const row of rows) sums[row.storage_type] = Number(row.bytes);
+  return sums;
+}
+
+/** What counts of a cluster when storage is bought for it; the purchase in question, `except`, is left out. */
+export async function findStorageTarget(db: Reader, cluster: Cluster, except = ''): Promise<StorageTarget> {
+  const sums = await sumActivePurchases(db, cluster.id);
+  const rows = await db
+    .selectFrom('storage_purchases')
+    .select('storage_type')
+    .distinct()
+    .where('cluster_id', '=', cluster.id)
+    .where('state', 'in', ['requested', 'active'])
+    .where('id', '!=', except)
+    .execute();
+  const bought = new Set<string>(rows.map((row) => row.storage_type));
+  const observation = await findObservation(db, cluster.id);
+  const reported = observation && (JSON.parse(observation.report) as StoredReport).storage;
+  const types = storageTypes.filter((type) => bought.has(type) || reported?.[type]);
+  return { state: cluster.state, activeBytes: sums.ceph + sums.nfs, types };
+}
+
+/** A new quote for one cluster. */
+export async function createQuote(
+  tx: Tx,
+  quote: StorageOffer & { organizationId: string; clusterId: string; currentBytes: number; userId: string },
+  now: number,
+): Promise<StorageQuote> {
+  const row = {
+    id: newId('quote', now),
+    organization_id: quote.organizationId,
+    cluster_id: quote.clusterId,
+    storage_type: quote.type,
+    bytes: quote.bytes,
+    current_bytes: quote.currentBytes,
+    created_by_user_id: quote.userId,
+    created_at: toTime(now),
+    expires_at: toTime(now + quoteLifetimeMs),
+  };
+  await tx.db.insertInto('storage_quotes').values(row).execute();
+  return row;
+}
+
+/** A quote, and whether a purchase came from it. */
+export async function findQuote(
+  db: Reader,
+  quoteId: string,
+): Promise<(StorageQuote & { used: boolean }) | undefined> {
+  const row = await db
+    .selectFrom('storage_quotes as q')
+    .leftJoin('storage_purchases as p', 'p.quote_id', 'q.id')
+    .selectAll('q')
+    .select('p.id as purchase_id')
+    .where('q.id', '=', quoteId)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const { purchase_id, ...quote } = row;
+  return { ...quote, used: purchase_id !== null };
+}
+
+/** A purchase of what was quoted, `requested`. The database has room for one a quote. */
+export async function createPurchase(
+  tx: Tx,
+  quote: StorageQuote,
+  userId: string,
+  now: number,
+): Promise<StoragePurchase> {
+  const { organization_id, cluster_id, storage_type, bytes } = quote;
+  const row = {
+    id: newId('purchase', now),
+    organization_id,
+    cluster_id,
+    quote_id: quote.id,
+    storage_type,
+    bytes,
+    state: 'requested' as const,
+    created_by_user_id: userId,
+    created_at: toTime(now),
+    decided_by_user_id: null,
+    decided_at: null,
+  };
+  await tx.db.insertInto('storage_purchases').values(row).execute();
+  return row;
+}
+
+export async function findPurchase(db: Reader, purchaseId: string): Promise<StoragePurchase | undefined> {
+  return db.selectFrom('storage_purchases').selectAll().where('id', '=', purchaseId).executeTakeFirst();
+}
+
+/** Purchases, oldest first: an organization's, or all of them. */
+export async function listPurchases(db: Reader, organizationId?: string): Promise<StoragePurchase[]> {
+  let query = db.selectFrom('storage_purchases').selectAll();
+  if (organizationId !== undefined) query = query.where('organization_id', '=', organizationId);
+  return query.orderBy('created_at').orderBy('id').execute();
+}
+
+/** Decides a requested purchase; one that is decided already stays as it is. */
+export async function updatePurchaseState(
+  tx: Tx,
+  decision: { purchaseId: string; state: 'active' | 'declined'; userId: string },
+  now: number,
+): Promise<void> {
+  await tx.db
+    .updateTable('storage_purchases')
+    .set({ state: decision.state, decided_by_user_id: decision.userId, decided_at: toTime(now) })
+    .where('id', '=', decision.purchaseId)
+    .where('state', '=', 'requested')
+    .execute();
+}

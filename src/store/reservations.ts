@@ -1,0 +1,156 @@
+/**
+ * Reservations: nodes of a cluster set aside for its organization. One whose time is up has ended, to the
+ * millisecond, though its row may say `active` until something is written about its cluster.
+ */
+import type { Selectable } from 'kysely';
+import { newId } from '../domain/id.ts';
+import type { Cluster } from './clusters.ts';
+import type { Reader, Tx } from './index.ts';
+import type { ReservationTable } from './schema.ts';
+import { fromTime, toTime } from './time.ts';
+
+export type Reservation = Selectable<ReservationTable>;
+
+export async function findReservation(
+  db: Reader,
+  reservationId: string,
+  now: number,
+): Promise<Reservation | undefined> {
+  const row = await db
+    .selectFrom('reservations')
+    .selectAll()
+    .where('id', '=', reservationId)
+    .executeTakeFirst();
+  return row && asOf(row, now);
+}
+
+/** Reservations, oldest first: an organization's, or all of them. */
+export async function listReservations(
+  db: Reader,
+  filter: { organizationId?: string },
+  now: number,
+): Promise<Reservation[]> {
+  let query = db.selectFrom('reservations').selectAll();
+  if (filter.organizationId !== undefined) {
+    query = query.where('organization_id', '=', filter.organizationId);
+  }
+  const rows = await query.orderBy('created_at').orderBy('id').execute();
+  return rows.map((row) => asOf(row, now));
+}
+
+/**
+ * Clusters as they are at this moment: one whose reservation's time is up has changed then, without being written.
+ * It has no reservation any more, and a version of its own.
+ */
+export async function withoutLapsed(
+  db: Reader,
+  clusters: readonly Cluster[],
+  now: number,
+): Promise<Cluster[]> {
+  const ids = clusters.flatMap((cluster) => cluster.reservation_id ?? []);
+  if (ids.length === 0) return [...clusters];
+  const rows = await db
+    .selectFrom('reservations')
+    .select(['id', 'ends_at'])
+    .where('id', 'in', ids)
+    .where('ends_at', '<=', toTime(now))
+    .execute();
+  const lapsed = new Map(rows.map((row) => [row.id, row.ends_at]));
+  return clusters.map((cluster) => {
+    const at = lapsed.get(cluster.reservation_id ?? '');
+    return at ? { ...cluster, ...lapse(cluster, at) } : cluster;
+  });
+}
+
+/** Sets nodes of a cluster aside. The caller has made sure that no other reservation of the cluster is active. */
+export async function createReservation(
+  tx: Tx,
+  cluster: Cluster,
+  reservation: { nodeCount: number; endsAt: number | null },
+  now: number,
+): Promise<Reservation> {
+  const row = {
+    id: newId('reservation', now),
+    organization_id: cluster.organization_id,
+    cluster_id: cluster.id,
+    node_count: reservation.nodeCount,
+    state: 'active' as const,
+    created_at: toTime(now),
+    ends_at: reservation.endsAt === null ? null : toTime(reservation.endsAt),
+    ended_at: null,
+  };
+  await settleLapsed(tx, cluster.id, now);
+  await tx.db.insertInto('reservations').values(row).execute();
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      reservation_id: row.id,
+      expected_node_count: row.node_count,
+      version: eb('version', '+', 1),
+      updated_at: toTime(now),
+    }))
+    .where('id', '=', cluster.id)
+    .execute();
+  return row;
+}
+
+/** Ends a reservation, which its cluster then no longer has; one that has ended stays as it is. */
+export async function endReservation(tx: Tx, reservation: Reservation, now: number): Promise<Reservation> {
+  await settleLapsed(tx, reservation.cluster_id, now);
+  if (reservation.state === 'ended') return reservation;
+  const end = { state: 'ended' as const, ended_at: toTime(now) };
+  await tx.db.updateTable('reservations').set(end).where('id', '=', reservation.id).execute();
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({ reservation_id: null, version: eb('version', '+', 1), updated_at: toTime(now) }))
+    .where('id', '=', reservation.cluster_id)
+    .where('reservation_id', '=', reservation.id)
+    .execute();
+  return { ...reservation, ...end };
+}
+
+/** Ends the reservation that a cluster has, if any, as when the cluster goes out of service. */
+export async function endClusterReservation(tx: Tx, clusterId: string, now: number): Promise<void> {
+  const row = await tx.db
+    .selectFrom('reservations')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('state', '=', 'active')
+    .executeTakeFirst();
+  if (row) await endReservation(tx, asOf(row, now), now);
+}
+
+/** Writes down what time alone has ended, as it was shown since. */
+async function settleLapsed(tx: Tx, clusterId: string, now: number): Promise<void> {
+  const cluster = await tx.db
+    .selectFrom('clusters')
+    .selectAll()
+    .where('id', '=', clusterId)
+    .executeTakeFirstOrThrow();
+  const [current] = await withoutLapsed(tx.db, [cluster], now);
+  if (current && current.reservation_id !== cluster.reservation_id) {
+    const { reservation_id, version, updated_at } = current;
+    await tx.db
+      .updateTable('clusters')
+      .set({ reservation_id, version, updated_at })
+      .where('id', '=', clusterId)
+      .execute();
+  }
+  await tx.db
+    .updateTable('reservations')
+    .set((eb) => ({ state: 'ended', ended_at: eb.ref('ends_at') }))
+    .where('cluster_id', '=', clusterId)
+    .where('state', '=', 'active')
+    .where('ends_at', '<=', toTime(now))
+    .execute();
+}
+
+function asOf(row: Reservation, now: number): Reservation {
+  if (row.state === 'ended' || row.ends_at === null || fromTime(row.ends_at) > now) return row;
+  return { ...row, state: 'ended', ended_at: row.ends_at };
+}
+
+function lapse(cluster: Cluster, at: string): Partial<Cluster> {
+  const updated_at = at > cluster.updated_at ? at : cluster.updated_at;
+  return { reservation_id: null, version: cluster.version + 1, updated_at };
+}

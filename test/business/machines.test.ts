@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isUuid } from '../../src/domain/id.ts';
+import type { Lab } from '../../src/domain/lab.ts';
+import type { MachineReport } from '../../src/domain/manifest.ts';
+import { completeRelease, startRelease } from '../../src/store/clusters.ts';
+import { type Change, openStore } from '../../src/store/index.ts';
+import { listMachines, recordMachines } from '../../src/store/machines.ts';
+import { recordObservation } from '../../src/store/observations.ts';
+import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
+import { openTestStore } from '../support/store.ts';
+
+const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
+
+const lab: Lab = {
+  ...physics,
+  users: [...(physics.users ?? []), { email: 'rita@physics.example', staff: ['staff.read'] }],
+  clusters: (physics.clusters ?? []).map((cluster) => ({
+    ...cluster,
+    scheduler: 'kubernetes',
+    simulated: { computeNodes: 11, gpusPerNode: 8, applyMs: 20 },
+  })),
+};
+
+test('machines, as operators see them', async (t) => {
+  await using service = await startTestApp({ lab });
+  const { store } = service.app;
+  const list = (clusterId = alpha, call: Call = { as: 'root' }) =>
+    service.business(`/operator/clusters/${clusterId}/machines`, call);
+  const set = (id: string, what: 'admit' | 'quarantine', call: Partial<Call> & { key?: string } = {}) =>
+    service.write(`/operator/machines/${id}/${what}`, { as: 'root', ...call });
+  const cluster = () =>
+    store.read.selectFrom('clusters').selectAll().where('id', '=', alpha).executeTakeFirstOrThrow();
+  const audit = () =>
+    store.read
+      .selectFrom('audit_entries')
+      .selectAll()
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirstOrThrow();
+
+  await t.test('a machine reported for the first time gets a UUID and is registered', async () => {
+    const { body } = await eventually(list, (reply) => reply.body.machines?.length === 11);
+    assert.deepEqual(
+      body.machines.map(({ name }: { name: string }) => name),
+      Array.from({ length: 11 }, (_, index) => `alpha-${index + 1}`),
+      'by name, as people count',
+    );
+    const { id, created_at, updated_at, observed_at, ...rest } = body.machines[0];
+    assert.ok(isUuid(id));
+    for (const time of [created_at, updated_at, observed_at]) assert.ok(Date.parse(time));
+    assert.deepEqual(
+      [rest.cluster_id, rest.name, rest.lifecycle_state, rest.gpu_count, rest.ready, rest.phase],
+      [alpha, 'alpha-1', 'registered', 8, true, 'idle'],
+    );
+    const ids = new Set(body.machines.map((machine: { id: string }) => machine.id));
+    assert.equal(ids.size, 11);
+  });
+
+  await t.test('each report is a new generation of the same machine', async () => {
+    const [before] = await listMachines(store.read, alpha);
+    const [after] = await eventually(
+      () => listMachines(store.read, alpha),
+      ([machine]) => (machine?.report_generation ?? 0) > (before?.report_generation ?? 0),
+    );
+    assert.equal(after?.id, before?.id);
+    assert.ok((after?.observed_at ?? '') > (before?.observed_at ?? ''));
+    assert.equal(after?.updated_at, before?.updated_at, 'nothing else about it changed');
+  });
+
+  await t.test('listing needs staff.read, changing staff.operate', async () => {
+    const [machine] = await listMachines(store.read, alpha);
+    const id = machine?.id ?? '';
+    const carl = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
+    assert.equal((await list(alpha.toUpperCase(), { as: 'rita' })).status, 200);
+    for (const call of [{ as: 'ada' }, { as: 'bob' }, { as: 'eve' }, { token: carl }]) {
+      assert.deepEqual(refusal(await list(alpha, call)), [403, 'forbidden']);
+      assert.deepEqual(refusal(await list(crypto.randomUUID(), call)), [403, 'forbidden']);
+    }
+    assert.deepEqual(refusal(await list(crypto.randomUUID())), [404, 'not_found']);
+    assert.deepEqual(refusal(await list('nonsense')), [404, 'not_found']);
+    for (const call of [{ as: 'ada' }, { as: 'rita' }, { token: carl }]) {
+      for (const what of ['admit', 'quarantine'] as const) {
+        assert.deepEqual(refusal(await set(id, what, call)), [403, 'forbidden']);
+        const entry = await audit();
+        assert.deepEqual(
+          [entry.result, entry.target, entry.cluster_id, entry.organization_id],
+          ['refused: forbidden', id, alpha, (await cluster()).organization_id],
+        );
+        assert.deepEqual(refusal(await set(crypto.randomUUID(), what, call)), [403, 'forbidden']);
+      }
+    }
+    for (const unknown of [crypto.randomUUID(), 'nonsense']) {
+      assert.deepEqual(refusal(await set(unknown, 'admit')), [404, 'not_found']);
+    }
+    assert.deepEqual(refusal(await set(id, 'admit', { token: 'nonsense' })), [401, 'unauthorized']);
+  });
+
+  await t.test(
+    'admit and quarantine move it, announce it, and raise desiredGeneration; again changes nothing',
+    async () => {
+      const [machine] = await listMachines(store.read, alpha);
+      const id = machine?.id ?? '';
+      for (const [what, from, to] of [
+        ['admit', 'registered', 'admitted'],
+        ['quarantine', 'admitted', 'quarantined'],
+        ['admit', 'quarantined', 'admitted'],
+      ] as const) {
+        const seen: Change[] = [];
+        using _ = { [Symbol.dispose]: store.onChange((changes) => void seen.push(...changes)) };
+        const before = await cluster();
+        const key = `${what} ${from}`;
+        const { status, body } = await set(id.toUpperCase(), what, { key });
+        assert.deepEqual([status, body.id, body.lifecycle_state], [200, id, to]);
+        const after = await cluster();
+        assert.equal(after.desired_generation, before.desired_generation + 1);
+        assert.ok(after.version > before.version);
+        assert.ok(seen.some((change) => 'clusterId' in change && change.clusterId === alpha));
+        const entry = await audit();
+        assert.deepEqual([entry.result, entry.details], ['done', `${machine?.name}: ${from} → ${to}`]);
+
+        const replay = await set(id, what, { key });
+        assert.deepEqual([replay.status, replay.body], [200, body]);
+        const again = await set(id, what);
+        assert.deepEqual([again.status, again.body.lifecycle_state], [200, to]);
+        assert.equal((await cluster()).desired_generation, after.desired_generation);
+      }
+      const machines = await listMachines(store.read, alpha);
+      assert.deepEqual(
+        machines.filter(({ lifecycle_state }) => lifecycle_state !== 'registered').map((one) => one.id),
+        [id],
+      );
+    },
+  );
+
+  await t.test('quarantine from registered; two at the same instant count once', async () => {
+    const machine = (await listMachines(store.read, alpha)).at(-1);
+    const before = await cluster();
+    const replies = await Promise.all([1, 2].map(() => set(machine?.id ?? '', 'quarantine')));
+    for (const { status, body } of replies) {
+      assert.deepEqual([status, body.lifecycle_state], [200, 'quarantined']);
+    }
+    assert.equal((await cluster()).desired_generation, before.desired_generation + 1);
+  });
+
+  await t.test('the cluster applies the new configuration version', async () => {
+    const { desired_generation } = await cluster();
+    await eventually(
+      () =>
+        store.read
+          .selectFrom('observations')
+          .select('desired_generation')
+          .where('cluster_id', '=', alpha)
+          .executeTakeFirst(),
+      (observation) => observation?.desired_generation === desired_generation,
+    );
+  });
+
+  await t.test('a cluster that is released has no machine to admit: 409', async () => {
+    const [machine] = await listMachines(store.read, beta);
+    await store.write(async ({ db }) => {
+      await db.updateTable('clusters').set({ state: 'releasing' }).where('id', '=', beta).execute();
+    });
+    assert.deepEqual(refusal(await set(machine?.id ?? '', 'admit')), [409, 'invalid_state']);
+  });
+
+  await t.test(
+    'what the cluster said of a machine is shown, and what it did not say is left out',
+    async () => {
+      const known = { gpuModel: 'H100', gpuCount: 4, cpuCores: 96, memoryGib: 1024, ibSpeed: '400 Gb/sec' };
+      const reports = [machine('one', known), machine('two', { ready: false, phase: 'down' })];
+      // The cluster itself may report in between.
+      const { body } = await eventually(
+        async () => {
+          await store.write((tx) => recordMachines(tx, beta, reports, Date.now()));
+          return list(beta);
+        },
+        (reply) => reply.body.machines.length === 2,
+      );
+      const [one, two] = body.machines.map(
+        ({
+          id: _,
+          created_at: _created,
+          updated_at: _updated,
+          observed_at: _seen,
+          ...rest
+        }: { id: string } & Record<string, unknown>) => rest,
+      );
+      assert.deepEqual(one, {
+        cluster_id: beta,
+        name: 'one',
+        lifecycle_state: 'registered',
+        gpu_model: 'H100',
+        gpu_count: 4,
+        cpu_cores: 96,
+        memory_gib: 1024,
+        ready: true,
+        phase: 'idle',
+      });
+      assert.deepEqual(two, {
+        cluster_id: beta,
+        name: 'two',
+        lifecycle_state: 'registered',
+        ready: false,
+        phase: 'down',
+      });
+    },
+  );
+
+  await t.test('what operators decided is there after a restart', async () => {
+    const decided = async (read: typeof store.read) =>
+      (await listMachines(read, alpha)).map(({ id, lifecycle_state }) => [id, lifecycle_state]);
+    const before = await decided(store.read);
+    await service.app[Symbol.asyncDispose]();
+    const reopened = await openStore(join(service.dataDir, 'data'));
+    const after = await decided(reopened.read);
+    await reopened.close();
+    assert.deepEqual(after, before);
+  });
+});
+
+const machine = (name: string, more: Partial<MachineReport> = {}): MachineReport => ({
+  name,
+  ready: true,
+  phase: 'idle',
+  ...more,
+});
+const start = Date.parse('2030-01-01T00:00:00.000Z');
+const at = (minutes: number) => start + minutes * 60_000;
+
+test('a machine no longer reported is retired, and is the same when it comes back', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const record = (minutes: number, ...reports: MachineReport[]) =>
+    store.write((tx) => recordMachines(tx, alpha, reports, at(minutes)));
+  const list = () => listMachines(store.read, alpha);
+  await record(0, machine('a'), machine('b'));
+  const [a] = (await list()).filter(({ name }) => name === 'a');
+  await store.write(async ({ db }) => {
+    const quarantined = { lifecycle_state: 'quarantined' as const };
+    await db
+      .updateTable('machines')
+      .set(quarantined)
+      .where('id', '=', a?.id ?? '')
+      .execute();
+  });
+  await record(1, machine('b'));
+  await record(2, machine('b'));
+  assert.deepEqual(
+    (await list()).map(({ name, report_generation }) => [name, report_generation]),
+    [['b', 3]],
+  );
+  const gone = await store.read.selectFrom('machines').selectAll().where('name', '=', 'a').execute();
+  assert.deepEqual(
+    gone.map((row) => [row.id, row.retired_at, row.observed_at, row.report_generation]),
+    [[a?.id, new Date(at(1)).toISOString(), new Date(at(0)).toISOString(), 1]],
+  );
+  await record(3, machine('a', { phase: 'drained', ready: false }), machine('b'));
+  const [back] = (await list()).filter(({ name }) => name === 'a');
+  assert.deepEqual(back, {
+    ...a,
+    lifecycle_state: 'quarantined',
+    report: machine('a', { phase: 'drained', ready: false }),
+    report_generation: 2,
+    observed_at: new Date(at(3)).toISOString(),
+    updated_at: new Date(at(3)).toISOString(),
+  });
+});
+
+test('a name is one machine a cluster, and a machine of another cluster is left alone', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  await store.write(async (tx) => {
+    await recordMachines(tx, alpha, [machine('a'), machine('a', { phase: 'mixed' })], at(0));
+    await recordMachines(tx, beta, [machine('a')], at(0));
+    await recordMachines(tx, alpha, [], at(1));
+  });
+  assert.deepEqual(await listMachines(store.read, alpha), []);
+  assert.equal((await listMachines(store.read, beta)).length, 1);
+});
+
+test('a report that says nothing new writes the machines of a cluster with one statement', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const reports = Array.from({ length: 100 }, (_, index) => machine(`n${index}`));
+  await store.write((tx) => recordMachines(tx, alpha, reports, at(0)));
+  const updates = await store.write(async (tx) => {
+    let count = 0;
+    const db = new Proxy(tx.db, {
+      get(target, name) {
+        if (name === 'updateTable' || name === 'insertInto' || name === 'deleteFrom') count++;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    await recordMachines({ ...tx, db }, alpha, reports, at(1));
+    return count;
+  });
+  assert.equal(updates, 1);
+  const machines = await listMachines(store.read, alpha);
+  const times = new Set(machines.map((one) => `${one.observed_at} ${one.report_generation}`));
+  assert.deepEqual([...times], ['2030-01-01T00:01:00.000Z 2']);
+});
+
+test('machines released from the cluster are not listed', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  await store.write((tx) => recordMachines(tx, alpha, [machine('a')], at(0)));
+  await store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, at(1)));
+  assert.equal((await listMachines(store.read, alpha)).length, 1, 'until the cluster is released');
+  await store.write((tx) => completeRelease(tx, alpha, at(2)));
+  assert.deepEqual(await listMachines(store.read, alpha), []);
+});
+
+test('machines come by ID, a page at a time', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const reports = Array.from({ length: 7 }, (_, index) => machine(`n${index}`));
+  await store.write((tx) => recordMachines(tx, alpha, reports, at(0)));
+  const all = (await listMachines(store.read, alpha)).map(({ id }) => id);
+  assert.deepEqual(all, [...all].sort());
+  const pages: string[][] = [];
+  for (let after: string | undefined; pages.flat().length < 7; after = pages.at(-1)?.at(-1)) {
+    pages.push((await listMachines(store.read, alpha, { limit: 3, after })).map(({ id }) => id));
+  }
+  assert.deepEqual(pages, [all.slice(0, 3), all.slice(3, 6), all.slice(6)]);
+});
+
+test('a control plane that does not answer retires no machine', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const report = {
+    manifestGeneration: 0,
+    desiredGeneration: 1,
+    controlPlaneReady: true,
+    machines: [machine('a')],
+    runningJobs: [],
+    loginNodes: [],
+    accounts: [],
+    failure: null,
+  };
+  const names = async () => (await listMachines(store.read, alpha)).map(({ name }) => name);
+  await recordObservation(store, alpha, report, at(0));
+  await recordObservation(store, alpha, { ...report, controlPlaneReady: false, machines: [] }, at(1));
+  assert.deepEqual(await names(), ['a']);
+  await recordObservation(store, alpha, { ...report, machines: [] }, at(2));
+  assert.deepEqual(await names(), []);
+});

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alpha, beta, eventually, type Reply, startTestApp } from '../../support/app.ts';
+
+test('grants, as operators give and end them', async (t) => {
+  await using service = await startTestApp();
+  const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+  const create = (body: object, as = 'root', key?: string) =>
+    service.write('/operator/grants', { as, body, ...(key ? { key } : {}) });
+  const own = async () => (await service.business('/me/resource-grants', { token })).body.grants;
+  const all = async () => (await service.business('/operator/grants', { as: 'root' })).body.grants;
+  const wish = { email: 'Guest@elsewhere.example', cluster_id: beta, relation: 'kubernetes.developer' };
+
+  await t.test('the holder gets an account, sees the grant, and passes the gate', async () => {
+    assert.equal((await service.business('/me', { token })).status, 401);
+    const made = await create({ ...wish, scope: 'team-a', role_id: 'trainers' }, 'root', 'g');
+    assert.equal(made.status, 201);
+    assert.equal(made.body.cluster_name, 'beta');
+    const { id, granted_at, granted_by, user_id, ...grant } = made.body.grant;
+    assert.ok(id.startsWith('grant_') && granted_at && granted_by.startsWith('user_') && user_id);
+    assert.deepEqual(grant, {
+      resource_kind: 'kubernetes_cluster',
+      resource_id: beta,
+      username: 'guest@elsewhere.example',
+      relation: 'kubernetes.developer',
+      scope: 'team-a',
+      role_id: 'trainers',
+    });
+    assert.deepEqual(await own(), [made.body.grant]);
+    assert.deepEqual(
+      (await all()).map((one: Reply['body']) => one.grant.id),
+      [id],
+    );
+    assert.equal((await create({ ...wish, scope: 'team-a', role_id: 'trainers' }, 'root', 'g')).status, 200);
+    assert.equal(
+      (await create({ ...wish, scope: 'team-a', role_id: 'trainers' })).status,
+      409,
+      'held already',
+    );
+  });
+
+  await t.test('it is not live from the second on in which it expires', async () => {
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const made = await create({ ...wish, expires_at });
+    assert.equal(made.body.grant.expires_at, expires_at);
+    const gate = `/resource-access?kind=kubernetes_cluster&id=${beta}&gate=kubernetes`;
+    assert.equal((await service.business(`${gate}&scope=elsewhere`, { token })).status, 200);
+    assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=org_x`, { token })).status, 404);
+    service.advance(60_000);
+    const again = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+    assert.equal((await service.business(`${gate}&scope=elsewhere`, { token: again })).status, 403);
+    assert.equal((await own()).length, 1);
+    assert.equal((await all()).length, 1);
+  });
+
+  await t.test('nor from the second on in which it is revoked; revoking again changes nothing', async () => {
+    const [{ id }] = await own();
+    const revoke = (as = 'root') => service.write(`/operator/grants/${id}/revoke`, { as });
+    assert.equal((await revoke('ada')).status, 403);
+    const { status, body } = await revoke();
+    assert.deepEqual([status, body.grant.id], [200, id]);
+    assert.deepEqual(await own(), []);
+    assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=x`, { token })).status, 403);
+    assert.equal((await revoke()).status, 200);
+    assert.equal((await service.write('/operator/grants/grant_x/revoke', { as: 'root' })).status, 404);
+  });
+
+  await t.test('what cannot be granted is refused in words', async () => {
+    for (const [body, status] of [
+      [{ ...wish, expires_at: '2020-01-01T00:00:00Z' }, 400],
+      [{ ...wish, expires_at: 'tomorrow' }, 422],
+      [{ ...wish, relation: 'slurm.admin' }, 422],
+      [{ ...wish, scope: 'Not A Namespace' }, 422],
+      [{ ...wish, cluster_id: '00000000-0000-4000-8000-000000000000' }, 404],
+      [{ ...wish, email: 'nobody' }, 422],
+    ] as const) {
+      assert.equal((await create(body)).status, status, JSON.stringify(body));
+    }
+    assert.equal((await create(wish, 'ada')).status, 403);
+  });
+});
+
+test('clusters, as operators take them into service and out of it', async (t) => {
+  await using service = await startTestApp();
+  const list = async (): Promise<Reply['body'][]> =>
+    (await service.business('/operator/clusters', { as: 'root' })).body.clusters;
+  const find = async (name: string) => (await list()).find((one) => one.name === name);
+  const gamma = {
+    name: 'gamma',
+    organization: 'physics',
+    scheduler: 'sunk',
+    site: { id: 'room-2', name: 'Machine room 2' },
+    simulated: { computeNodes: 1, gpusPerNode: 4, applyMs: 20 },
+  };
+  const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+
+  await t.test('a new one is provisioned, becomes active, and gets its access list', async () => {
+    const made = await service.write('/operator/clusters', { as: 'root', body: gamma });
+    assert.equal(made.status, 201);
+    assert.equal(made.body.cluster.state, 'provisioning');
+    assert.deepEqual(
+      [made.body.organization_slug, made.body.site, made.body.drivers],
+      ['physics', gamma.site, ['simulated']],
+    );
+    const active = await eventually(
+      () => find('gamma'),
+      (one) => one?.cluster.state === 'active' && one.access_list?.state === 'converged',
+    );
+    const { version, lifecycle_version: _, ...cluster } = active.cluster;
+    assert.ok(version > made.body.cluster.version && cluster.infrastructure_ready_at !== null);
+    const shown = await service.business(`/organizations/${org}/clusters/${cluster.id}`, { as: 'ada' });
+    assert.deepEqual(shown.body, active.cluster);
+  });
+
+  await t.test(
+    'a name or an ID that is taken, an organization that is none, a driver that is none: refused',
+    async () => {
+      for (const [body, status] of [
+        [gamma, 409],
+        [{ ...gamma, name: 'delta', id: alpha }, 409],
+        [{ ...gamma, name: 'delta', organization: 'nobody' }, 404],
+        [{ ...gamma, name: 'delta', simulated: undefined }, 400],
+        [{ ...gamma, name: 'del ta' }, 422],
+        [{ ...gamma, name: 'delta', id: 'x' }, 400],
+      ] as const) {
+        assert.equal(
+          (await service.write('/operator/clusters', { as: 'root', body })).status,
+          status,
+          JSON.stringify(body),
+        );
+      }
+      assert.equal(
+        (await service.write('/operator/clusters', { as: 'ada', body: { ...gamma, name: 'd' } })).status,
+        403,
+      );
+    },
+  );
+
+  await t.test(
+    'a release is releasing at once and released when what we put there is gone; it cannot be undone',
+    async () => {
+      const { cluster } = await find('gamma');
+      const release = (as = 'root', key?: string) =>
+        service.write(`/operator/clusters/${cluster.id}/release`, { as, ...(key ? { key } : {}) });
+      assert.equal((await release('ada')).status, 403);
+      const { status, body } = await release('root', 'r');
+      assert.deepEqual(
+        [status, body.cluster.state, body.cluster.cleanup_state],
+        [200, 'releasing', 'pending'],
+      );
+      assert.match(body.cluster.end_command_id, /^command_/);
+      const released = await eventually(
+        () => find('gamma'),
+        (one) => one.cluster.state === 'released',
+      );
+      assert.ok(released.cluster.teardown_completed_at);
+      assert.equal(
+        (await release('root', 'r')).body.cluster.state,
+        'releasing',
+        'a replay has the first result',
+      );
+      assert.equal((await release()).body.cluster.state, 'released');
+      const ssh = await service.platform(`/clusters/${cluster.id}/ssh-access?organizationId=${org}`, {
+        as: 'ada',
+      });
+      assert.deepEqual([ssh.body.ready, ssh.body.reason], [false, 'cluster_inactive']);
+      assert.equal((await service.write('/operator/clusters/nonsense/release', { as: 'root' })).status, 404);
+    },
+  );
+});
+
+test('organizations, as operators make them', async () => {
+  await using service = await startTestApp();
+  const create = (body: object, as = 'root') => service.write('/operator/organizations', { as, body });
+  const wish = {
+    slug: 'biology',
+    display_name: 'Biology',
+    owner_email: 'bea@biology.example',
+    owner_username: 'bea',
+    auto_join_domains: ['Biology.example'],
+  };
+  const made = await create(wish);
+  assert.equal(made.status, 201);
+  assert.deepEqual(made.body.auto_join_domains, ['biology.example']);
+  assert.deepEqual([made.body.member_count, made.body.cluster_count], [1, 0]);
+  const org = made.body.organization.id;
+  const bea = await service.issuer.token('bea', { email: 'bea@biology.example' });
+  assert.equal((await service.business(`/organizations/${org}`, { token: bea })).body.slug, 'biology');
+  const bo = await service.issuer.token('bo', { email: 'bo@biology.example' });
+  assert.equal((await service.business('/me', { token: bo })).body.default_org_id, org, 'joined by domain');
+
+  assert.equal((await create(wish)).status, 409);
+  assert.equal((await create({ ...wish, slug: 'biology-2' })).status, 409, 'the domain joins another');
+  assert.equal((await create({ ...wish, slug: 'Biology' })).status, 422);
+  assert.equal((await create({ ...wish, slug: 'new' }, 'ada')).status, 403);
+
+  const update = (body: object) =>
+    service.write(`/operator/organizations/${org}`, { as: 'root', method: 'PUT', body });
+  const renamed = await update({ display_name: 'Life sciences' });
+  assert.equal(renamed.body.organization.display_name, 'Life sciences');
+  assert.deepEqual(renamed.body.auto_join_domains, ['biology.example'], 'what is left out stays');
+  assert.deepEqual((await update({ auto_join_domains: [] })).body.auto_join_domains, []);
+  assert.equal((await update({ auto_join_domains: ['chemistry.example'] })).status, 409);
+  const ben = await service.issuer.token('ben', { email: 'ben@biology.example' });
+  assert.equal((await service.business('/me', { token: ben })).status, 401);
+  const members = await service.business(`/operator/organizations/${org}/members`, { as: 'root' });
+  assert.deepEqual(
+    members.body.members.map((one: Reply['body']) => [one.membership.email, one.permissions]),
+    [
+      ['bea@biology.example', []],
+      ['bo@biology.example', []],
+    ],
+  );
+  const one = await service.business(`/operator/organizations/${org}/members?email=BO@biology.example`, {
+    as: 'root',
+  });
+  assert.equal(one.body.members.length, 1);
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Lab } from '../../../src/domain/lab.ts';
+import { alpha, eventually, physics, startTestApp } from '../../support/app.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+
+const [alphaCluster, betaCluster] = physics.clusters ?? [];
+if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
+const job = { id: '42', user: 'ada', name: 'train', machines: ['alpha-1'] };
+const lab: Lab = {
+  ...physics,
+  clusters: [{ ...alphaCluster, simulated: { ...alphaCluster.simulated, runningJobs: [job] } }, betaCluster],
+};
+
+test('an installation as a lab file', async (t) => {
+  await using service = await startTestApp({ lab });
+  const post = (path: string, given: object, as = 'root') =>
+    service.business(path, { as, method: 'POST', body: given });
+  const plan = (given: Lab, prune = false) => post('/operator/lab/plan', { lab: given, prune });
+  const apply = (given: Lab, prune = false, key?: string) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: given, prune }, ...(key ? { key } : {}) });
+  const exported = async (): Promise<Lab> => (await service.business('/operator/lab', { as: 'root' })).body;
+  const done = (reply: { body: { changes: { action: string; name: string }[] } }) =>
+    reply.body.changes.map(({ action, name }) => `${action} ${name}`);
+
+  await t.test('what is exported, applied again, changes nothing', async () => {
+    const file = await exported();
+    assert.deepEqual(
+      file.organizations?.map(({ slug }) => slug),
+      ['physics', 'chemistry'],
+    );
+    for (const prune of [false, true]) {
+      const reply = await apply(file, prune);
+      assert.equal(reply.status, 200, JSON.stringify(reply.body));
+      assert.deepEqual(reply.body, { changes: [], restarts: [] });
+    }
+  });
+
+  await t.test('a plan changes nothing, and is what applying then does', async () => {
+    const before = await exported();
+    const wanted: Lab = {
+      organizations: [
+        {
+          slug: 'physics',
+          name: 'Physics',
+          members: [
+            { email: 'zoe@physics.example', role: 'member', username: 'zoe', permissions: ['clusters.ssh'] },
+            { email: 'eve@physics.example', role: 'admin' },
+          ],
+        },
+      ],
+    };
+    const planned = await plan(wanted);
+    assert.equal(planned.status, 200, JSON.stringify(planned.body));
+    assert.deepEqual(await exported(), before);
+    assert.deepEqual(done(planned), [
+      'create zoe@physics.example',
+      'create physics/zoe@physics.example',
+      'update physics/eve@physics.example',
+    ]);
+    assert.deepEqual(planned.body.restarts, [], 'nobody has a key, so no login account comes or goes');
+    const applied = await apply(wanted);
+    assert.deepEqual(applied.body, planned.body);
+    assert.deepEqual((await apply(wanted)).body.changes, [], 'idempotent');
+  });
+
+  await t.test(
+    'a plan says which login accounts come and go, what restarts, and whose jobs that ends',
+    async () => {
+      for (const as of ['bob', 'eve'])
+        await service.write('/me/ssh-keys', { as, body: { public_key: newPublicKey() } });
+      const org = (await service.business('/me', { as: 'eve' })).body.default_org_id;
+      const wanted: Lab = {
+        organizations: [
+          {
+            slug: 'physics',
+            name: 'Physics',
+            members: [{ email: 'bob@physics.example', role: 'member', permissions: [] }],
+          },
+        ],
+      };
+      await service.platform(`/clusters/${alpha}?businessOrgId=${org}`, { as: 'ada' });
+      const { body } = await plan(wanted);
+      assert.equal(body.restarts.length, 1);
+      const [{ ended_jobs, ...restart }] = body.restarts;
+      assert.deepEqual(restart, {
+        cluster_id: alpha,
+        cluster_name: 'alpha',
+        added: [],
+        removed: ['bob'],
+        restarts: ['login', 'controller', 'accounting', 'compute'],
+      });
+      // The keys' own restart of the compute nodes may have ended the job by now.
+      assert.ok(ended_jobs.length === 0 || ended_jobs[0].id === '42');
+    },
+  );
+
+  await t.test('all of it or nothing', async () => {
+    const before = await exported();
+    const wanted: Lab = {
+      users: [{ email: 'first@physics.example' }],
+      organizations: [{ slug: 'chemistry', name: 'C', autoJoinDomains: ['new.example'] }],
+      clusters: [{ ...alphaCluster, scheduler: 'kubernetes' }],
+    };
+    const { status, body } = await apply(wanted);
+    assert.deepEqual([status, body.code], [409, 'invalid_state']);
+    assert.deepEqual(await exported(), before);
+  });
+
+  await t.test('a file that is not of the shape is 422 and names the place', async () => {
+    const { status, body } = await apply({
+      clusters: [{ name: 'x', organization: 'physics', organisation: 'x' }],
+    } as never);
+    assert.equal(status, 422);
+    assert.match(body.message, /lab\.clusters\.0\.organisation/);
+    assert.equal((await apply({ users: [{ email: 'a@b.c' }, { email: 'A@b.c' }] })).status, 400);
+  });
+
+  await t.test(
+    'prune removes members, revokes grants and releases clusters that the file leaves out',
+    async () => {
+      await apply({ grants: [{ user: 'guest@y.example', cluster: 'beta', relation: 'kubernetes.viewer' }] });
+      const file = await exported();
+      const wanted: Lab = {
+        ...file,
+        grants: [],
+        clusters: file.clusters?.filter((cluster) => cluster.name === 'alpha') ?? [],
+        organizations:
+          file.organizations?.map((organization) => ({
+            ...organization,
+            members: organization.members?.filter((member) => member.username !== 'zoe') ?? [],
+          })) ?? [],
+      };
+      assert.deepEqual((await apply(wanted)).body.changes, [], 'nothing is removed unless asked for');
+      assert.deepEqual(done(await apply(wanted, true)), [
+        'remove guest@y.example kubernetes.viewer on beta',
+        'remove beta',
+        'remove physics/zoe@physics.example',
+      ]);
+      const clusters = () => service.business('/operator/clusters', { as: 'root' });
+      await eventually(clusters, ({ body }) =>
+        body.clusters.some(
+          (one: { name: string; cluster: { state: string } }) =>
+            one.name === 'beta' && one.cluster.state === 'released',
+        ),
+      );
+      assert.deepEqual((await apply(wanted, true)).body.changes, []);
+    },
+  );
+
+  await t.test('the name of a released cluster is free again', async () => {
+    const { id: _, ...beta } = betaCluster;
+    assert.deepEqual(done(await apply({ clusters: [beta] })), ['create beta']);
+    const { body } = await apply({ clusters: [{ ...betaCluster, name: 'delta' }] });
+    assert.equal(body.code, 'invalid_state', 'an ID never comes back');
+  });
+
+  await t.test('new settings of a simulated cluster take effect', async () => {
+    const simulated = { computeNodes: 3, gpusPerNode: 4, applyMs: 20 };
+    assert.deepEqual(done(await apply({ clusters: [{ ...alphaCluster, simulated }] })), ['update alpha']);
+    const machines = () => service.business(`/operator/clusters/${alpha}/machines`, { as: 'root' });
+    await eventually(machines, ({ body }) => body.machines?.length === 3 && body.machines[0].gpu_count === 4);
+  });
+
+  await t.test('each step is in the audit trail under the command', async () => {
+    await apply({ users: [{ email: 'u1@x.example' }, { email: 'u2@x.example' }] }, false, 'steps');
+    const { body } = await service.business('/operator/audit?limit=1000', { as: 'root' });
+    const [one, two, whole] = body.entries.slice(-3);
+    assert.deepEqual(
+      [one.operation, one.target, two.target, whole.operation, whole.details],
+      ['operatorApplyLab.person.create', 'u1@x.example', 'u2@x.example', 'operatorApplyLab', '2 changes'],
+    );
+    assert.equal(new Set([one, two, whole].map((entry) => entry.command_id)).size, 1);
+    const again = await apply(
+      { users: [{ email: 'u1@x.example' }, { email: 'u2@x.example' }] },
+      false,
+      'steps',
+    );
+    assert.equal(again.body.changes.length, 2, 'a replay answers with the first result');
+    assert.equal((await apply({}, false, 'steps')).body.code, 'idempotency_mismatch');
+  });
+
+  await t.test('planning and exporting need staff.read, applying staff.operate', async () => {
+    assert.equal((await post('/operator/lab/plan', { lab: {} }, 'ada')).status, 403);
+    assert.equal((await service.write('/operator/lab', { as: 'ada', body: { lab: {} } })).status, 403);
+  });
+});

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Lab } from '../../../src/domain/lab.ts';
+import { alpha, eventually, physics, type Reply, startTestApp } from '../../support/app.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+
+const lab: Lab = {
+  ...physics,
+  users: [
+    ...(physics.users ?? []),
+    { email: 'rita@physics.example', staff: ['staff.read'] },
+    { email: 'otto@physics.example', staff: ['staff.audit'] },
+  ],
+  grants: [{ user: 'bob@physics.example', cluster: 'beta', relation: 'kubernetes.viewer' }],
+};
+
+test('people, as operators see and manage them', async (t) => {
+  await using service = await startTestApp({ lab });
+  const list = (query = '', as = 'root') => service.business(`/operator/people${query}`, { as });
+  const find = async (name: string): Promise<Reply['body']> =>
+    (await list(`?email=${name}@physics.example`)).body.people[0];
+  const change = async (name: string, what: string, body?: object, as = 'root') =>
+    service.write(`/operator/people/${(await find(name)).id}/${what}`, {
+      as,
+      ...(body ? { method: 'PUT', body } : {}),
+    });
+
+  await t.test(
+    'lists need staff.read, which staff.operate includes; customers and staff.audit do not suffice',
+    async () => {
+      for (const [as, status] of [
+        ['root', 200],
+        ['rita', 200],
+        ['otto', 403],
+        ['ada', 403],
+      ] as const) {
+        assert.equal((await list('', as)).status, status, as);
+        assert.equal((await service.business('/operator/organizations', { as })).status, status, as);
+        assert.equal((await service.business('/operator/clusters', { as })).status, status, as);
+        assert.equal((await service.business('/operator/grants', { as })).status, status, as);
+        assert.equal((await service.business('/operator/sessions', { as })).status, status, as);
+        assert.equal((await service.business('/operator/gateway', { as })).status, status, as);
+        assert.equal((await service.business('/operator/lab', { as })).status, status, as);
+      }
+      assert.equal((await service.business('/operator/people')).status, 401);
+    },
+  );
+
+  await t.test('pages follow each other by ID and together hold everyone once', async () => {
+    const seen: string[] = [];
+    for (let after = ''; ; ) {
+      const { body } = await list(`?limit=2${after}`);
+      seen.push(...body.people.map((person: Reply['body']) => person.primary_email));
+      if (body.next_page_token === undefined) break;
+      assert.equal(body.people.length, 2);
+      after = `&after=${body.next_page_token}`;
+    }
+    assert.equal(seen.length, new Set(seen).size);
+    assert.ok(seen.includes('ada@physics.example') && !seen.includes('installation@andromeda.invalid'));
+    assert.equal((await list('?after=nonsense')).body.code, 'invalid_pagination');
+    assert.equal((await list('?limit=201')).status, 422);
+  });
+
+  await t.test('a new account is whoever signs in with the address; twice is 409', async () => {
+    const body = { email: 'Nia@physics.example', name: 'Nia', staff_keys: ['staff.read'] };
+    const made = await service.write('/operator/people', { as: 'root', body });
+    assert.equal(made.status, 201);
+    assert.equal(made.body.primary_email, 'nia@physics.example');
+    const me = await service.business('/me', { as: 'nia' });
+    assert.deepEqual([me.body.user.id, me.body.staff_keys], [made.body.id, ['staff.read']]);
+    assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 409);
+    assert.equal((await service.write('/operator/people', { as: 'rita', body })).status, 403);
+  });
+
+  await t.test('somebody with staff.operate always remains', async () => {
+    assert.equal((await change('root', 'staff-keys', { staff_keys: ['staff.read'] })).status, 409);
+    assert.equal((await change('root', 'deactivate')).status, 409);
+    assert.equal((await change('rita', 'staff-keys', { staff_keys: ['staff.operate'] })).status, 200);
+    assert.deepEqual((await service.business('/me', { as: 'rita' })).body.staff_keys, ['staff.operate']);
+    assert.equal((await change('rita', 'staff-keys', { staff_keys: [] }, 'rita')).status, 200);
+    assert.equal((await change('root', 'staff-keys', { staff_keys: ['staff.king'] })).status, 422);
+  });
+
+  await t.test('who left loses sign-in, memberships, grants, staff keys and SSH keys at once', async () => {
+    await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+    const org = (await service.business('/me', { as: 'bob' })).body.default_org_id;
+    const { status, body } = await change('bob', 'deactivate');
+    assert.deepEqual([status, body.lifecycle_state, body.staff_keys], [200, 'deactivated', []]);
+    const me = await service.business('/me', { as: 'bob' });
+    assert.deepEqual([me.status, me.body.code], [401, 'unauthorized']);
+    const grants = await service.business('/operator/grants', { as: 'root' });
+    assert.deepEqual(grants.body.grants, []);
+    const access = () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'ada' });
+    await eventually(access, (reply) => !JSON.stringify(reply.body.users).includes('"bob"'));
+    const again = await service.write(`/organizations/${org}/members`, {
+      as: 'ada',
+      body: { email: 'bob@physics.example' },
+    });
+    assert.deepEqual([again.status, again.body.code], [409, 'invalid_state']);
+  });
+
+  await t.test('and can be let in again, with nothing', async () => {
+    assert.equal((await change('bob', 'reactivate')).status, 200);
+    const me = await service.business('/me', { as: 'bob' });
+    assert.deepEqual([me.status, me.body.memberships], [200, []]);
+    const { body } = await service.business('/me/ssh-keys', { as: 'bob' });
+    assert.deepEqual(
+      body.keys.map((key: Reply['body']) => key.lifecycle_state),
+      ['revoked'],
+    );
+  });
+
+  await t.test('the last owner of an organization cannot be deactivated', async () => {
+    assert.equal((await change('ada', 'deactivate')).status, 409);
+    assert.equal((await service.business('/me', { as: 'ada' })).status, 200, 'nothing of it stays');
+  });
+
+  await t.test('there are no passwords to set where another issuer is used', async () => {
+    const { status, body } = await change('ada', 'password', { password: 'secret' });
+    assert.deepEqual([status, body.code], [409, 'invalid_state']);
+    assert.equal((await change('ada', 'password', { password: 'secret' }, 'ada')).status, 403);
+  });
+
+  await t.test('nobody of that ID is 404', async () => {
+    const path = '/operator/people/user_01ARZ3NDEKTSV4RRFFQ69G5FAV/deactivate';
+    assert.equal((await service.write(path, { as: 'root' })).status, 404);
+    const system = '/operator/people/user_00000000000000000000000000/deactivate';
+    assert.equal((await service.write(system, { as: 'root' })).status, 404);
+  });
+});

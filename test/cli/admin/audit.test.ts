@@ -1,0 +1,162 @@
+/** `admin audit` and `admin audit verify`. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { type AuditRecord, auditHash } from '../../../src/domain/audit.ts';
+import { json, type Seen } from '../harness.ts';
+import { alphaId, lookups, signedIn, taken } from './operator-api.ts';
+
+type Entry = Partial<AuditRecord> & { seq: number; hash: string; actor_email: string };
+
+/** A trail as the API gives it: what is not known is left out. */
+function trail(length: number): Entry[] {
+  const entries: Entry[] = [];
+  for (let seq = 1; seq <= length; seq++) {
+    const record: AuditRecord = {
+      seq,
+      at: new Date(Date.UTC(2026, 0, 1) + seq * 1000).toISOString(),
+      actor_user_id: 'user_ada',
+      command_id: seq % 2 ? `command_${seq}` : null,
+      operation: 'operatorAddMember',
+      target: 'physics/bob@physics.example',
+      organization_id: seq % 3 ? 'org_1' : null,
+      cluster_id: seq % 5 ? null : alphaId,
+      subject_user_id: 'user_bob',
+      reason: 'Zoë – new',
+      source_address: '127.0.0.1',
+      result: 'done',
+      details: '',
+    };
+    const hash = auditHash(entries.at(-1)?.hash ?? '', record);
+    const known = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null));
+    entries.push({ ...known, seq, hash, actor_email: 'ada@physics.example' });
+  }
+  return entries;
+}
+
+/** Gives pages as the API does: behind `after`, at most `limit`. */
+function paged(entries: () => Entry[]) {
+  return (seen: Seen, response: ServerResponse) => {
+    const query = new URL(seen.url, 'http://x').searchParams;
+    const [after, limit] = [Number(query.get('after')), Number(query.get('limit'))];
+    json(response, 200, {
+      entries: entries()
+        .filter(({ seq }) => seq > after)
+        .slice(0, limit),
+    });
+  };
+}
+
+async function withTrail(t: TestContext, entries: () => Entry[]) {
+  const page = paged(entries);
+  const routes = Object.fromEntries(
+    [0, 500, 1000, 1500].map((after) => [`GET /operator/audit?limit=500&after=${after}`, page]),
+  );
+  const head = () => `${entries().at(-1)?.seq}:${entries().at(-1)?.hash}`;
+  return { ...(await signedIn(t, { ...lookups, ...routes })), head };
+}
+
+test('admin audit prints JSON lines, oldest first, page by page', async (t) => {
+  const entries = trail(1001);
+  const { run, requests } = await withTrail(t, () => entries);
+  const { status, stdout, stderr } = await run(['admin', 'audit']);
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.equal(stdout, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+  assert.deepEqual(
+    taken(requests),
+    [0, 500, 1000].map((after) => `GET /operator/audit?limit=500&after=${after}`),
+  );
+});
+
+test('admin audit filters by person, cluster and time', async (t) => {
+  const query = 'from=2026-01-01T00%3A00%3A00.000Z&to=2026-02-01T00%3A00%3A00.000Z&person=user_bob';
+  const path = `/operator/audit?${query}&cluster=${alphaId}&limit=500&after=0`;
+  const { run, requests } = await signedIn(t, { ...lookups, [`GET ${path}`]: { entries: [] } });
+  const filter = ['--person=bob@physics.example', '--cluster=alpha', '--from=2026-01-01', '--to=2026-02-01'];
+  const { status, stdout, stderr } = await run(['admin', 'audit', ...filter]);
+  assert.deepEqual([status, stdout, stderr], [0, '', '']);
+  taken(requests);
+  const before = Date.now();
+  await run(['admin', 'audit', '--since', '2h']);
+  const from = new URL(requests[0]?.url ?? '', 'http://x').searchParams.get('from') ?? '';
+  assert.ok(Math.abs(Date.parse(from) - (before - 7_200_000)) < 10_000, from);
+});
+
+test('a reader of the trail that has seen enough ends it, without a failure', async (t) => {
+  const page = trail(500);
+  let asked = 0;
+  const endless = (_seen: Seen, response: ServerResponse) => {
+    const last = page.at(-1);
+    asked++;
+    // The same page for ever: only a reader that goes away ends it.
+    json(response, 200, { entries: last ? [...page.slice(0, -1), { ...last, seq: 500 * (asked % 2) }] : [] });
+  };
+  const { directory, url } = await signedIn(t, {
+    'GET /operator/audit?limit=500&after=0': endless,
+    'GET /operator/audit?limit=500&after=500': endless,
+  });
+  const script = 'scripts/andromeda admin audit | head -n 1; echo ":$PIPESTATUS"';
+  const child = spawn('bash', ['--norc', '-c', script], {
+    cwd: join(import.meta.dirname, '../../..'),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, XDG_STATE_HOME: join(directory, '..'), ANDROMEDA_URL: url },
+  });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.deepEqual([stdout, stderr], [`${JSON.stringify(page[0])}\n:0\n`, '']);
+});
+
+test('admin audit verify prints the number of entries and the head, and needs it to stay in the trail', async (t) => {
+  const whole = trail(501);
+  let entries = whole;
+  const { run, head } = await withTrail(t, () => entries);
+  const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
+  const first = await verify();
+  assert.deepEqual([first.status, first.stderr, first.stdout], [0, '', `entries 501\nhead ${head()}\n`]);
+  const noted = head();
+  assert.equal((await verify('--head', noted)).status, 0);
+
+  entries = trail(502);
+  assert.equal((await verify('--head', noted)).status, 0, 'the trail may have grown');
+  assert.equal((await verify('--head', '0:')).status, 0);
+
+  entries = whole.slice(0, 499);
+  const cut = await verify('--head', noted);
+  assert.deepEqual(
+    [cut.status, cut.stdout, cut.stderr],
+    [1, '', 'The trail was cut: it ends at entry 499, and entry 501 was noted earlier.\n'],
+  );
+
+  const rewritten = await verify('--head', `7:${whole[7]?.hash}`);
+  assert.deepEqual(
+    [rewritten.status, rewritten.stderr],
+    [1, 'The trail was rewritten: entry 7 is not the one noted earlier.\n'],
+  );
+
+  entries = [];
+  assert.equal((await verify()).stdout, 'entries 0\nhead 0:\n');
+});
+
+test('admin audit verify names the first entry that does not fit', async (t) => {
+  const whole = trail(520);
+  let entries = whole;
+  const { run } = await withTrail(t, () => entries);
+  const changed = (seq: number, change: Partial<Entry>) =>
+    whole.map((entry) => (entry.seq === seq ? { ...entry, ...change } : entry));
+  const rows: [Entry[], number][] = [
+    [changed(3, { reason: 'another' }), 3],
+    [changed(510, { subject_user_id: 'user_eve' }), 510],
+    [changed(2, { command_id: 'command_2' }), 2],
+    [changed(500, { hash: `sha256:${'0'.repeat(64)}` }), 500],
+    [whole.filter(({ seq }) => seq !== 7), 8],
+    [whole.slice(1), 2],
+  ];
+  for (const [trailNow, seq] of rows) {
+    entries = trailNow;
+    const { status, stdout, stderr } = await run(['admin', 'audit', 'verify']);
+    const sentence = `Entry ${seq} is the first that does not fit: it was changed, or what stood before it.\n`;
+    assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
+  }
+});

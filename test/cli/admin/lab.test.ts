@@ -1,0 +1,186 @@
+/** The installation as a file: `admin plan`, `apply` and `export`. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { json, type Seen } from '../harness.ts';
+import { alpha, type Routes, refuse, signedIn, taken } from './operator-api.ts';
+
+const nothing = { changes: [], restarts: [] };
+const plan = {
+  changes: [
+    { action: 'create', kind: 'member', name: 'physics/carl@physics.example', details: 'member, carl' },
+    { action: 'remove', kind: 'member', name: 'physics/bob@physics.example', details: '' },
+  ],
+  restarts: [
+    {
+      cluster_id: alpha.cluster.id,
+      cluster_name: 'alpha',
+      added: ['carl', 'dora'],
+      removed: ['bob'],
+      restarts: ['login', 'controller', 'accounting', 'compute'],
+      ended_jobs: [
+        { id: '17', user: 'ada', name: 'train llm', machines: ['node-1', 'node-2'] },
+        { id: '18', user: 'bob', name: 'x', machines: ['node-1'] },
+      ],
+    },
+    {
+      cluster_id: 'c2',
+      cluster_name: 'beta',
+      added: ['carl'],
+      removed: [],
+      restarts: ['login'],
+      ended_jobs: [],
+    },
+  ],
+};
+const golden = `ACTION  KIND    NAME                          WHAT
+create  member  physics/carl@physics.example  member, carl
+remove  member  physics/bob@physics.example   -
+
+On cluster alpha:
+  New login accounts: carl, dora.
+  Login accounts that go: bob.
+  Restarts, in this order: login nodes, then Slurm controller, then accounting service, then compute nodes one at a time.
+  Running jobs that end:
+    JOB  USER  NAME       MACHINES
+    17   ada   train llm  node-1,node-2
+    18   bob   x          node-1
+
+On cluster beta:
+  New login accounts: carl.
+  Restarts, in this order: login nodes.
+  No running job ends.
+`;
+
+async function withFile(t: TestContext, routes: Routes, text: string) {
+  const machine = await signedIn(t, routes);
+  const file = join(machine.directory, 'lab.yaml');
+  await writeFile(file, text);
+  return { ...machine, file };
+}
+
+test('admin plan shows what would change, restart and end, and sends no audit reason', async (t) => {
+  const { run, file, requests } = await withFile(t, { 'POST /operator/lab/plan': plan }, 'users: []\n');
+  const { status, stdout, stderr } = await run(['admin', 'plan', '-f', file, '--prune']);
+  assert.deepEqual([status, stderr, stdout], [0, '', golden]);
+  assert.equal(requests[0]?.headers['idempotency-key'], undefined);
+  assert.equal(requests[0]?.headers['audit-reason'], undefined);
+  assert.deepEqual(taken(requests), ['POST /operator/lab/plan {"lab":{"users":[]},"prune":true}']);
+  const asJson = await run(['admin', 'plan', '-f', file, '-o', 'json']);
+  assert.deepEqual(JSON.parse(asJson.stdout), plan);
+});
+
+test('a plan or an apply without changes says so', async (t) => {
+  const routes = { 'POST /operator/lab/plan': nothing, 'POST /operator/lab': nothing };
+  const { run, file } = await withFile(t, routes, '');
+  assert.equal((await run(['admin', 'plan', '-f', file])).stdout, 'Nothing would change.\n');
+  assert.equal((await run(['admin', 'apply', '-f', file])).stdout, 'Nothing to change.\n');
+});
+
+test('admin apply goes on without asking where nobody can answer, and prints what was done', async (t) => {
+  const { run, file, requests } = await withFile(t, { 'POST /operator/lab': plan }, 'grants: []\n');
+  for (const args of [
+    ['-f', file],
+    ['-f', file, '--yes'],
+    ['--file', '-'],
+  ]) {
+    const { status, stdout, stderr } = await run(['admin', 'apply', ...args], { input: '{ grants: [] }' });
+    assert.deepEqual([status, stderr, stdout], [0, '', golden]);
+    assert.equal(requests[0]?.headers['audit-reason'], 'andromeda admin apply');
+    assert.deepEqual(taken(requests), ['POST /operator/lab {"lab":{"grants":[]},"prune":false}']);
+  }
+});
+
+test('admin export is a file that apply sends back as it was', async (t) => {
+  const lab = {
+    users: [{ email: 'ada@physics.example', name: 'yes', staff: ['staff.operate'] }],
+    organizations: [{ slug: 'null', name: `Zoë's: "long ${'name '.repeat(40)}" #1` }],
+    clusters: [{ name: '007', id: alpha.cluster.id, organization: 'null', site: { id: '1e3', name: ' x ' } }],
+    grants: [{ user: 'e@x.example', cluster: '007', expiresAt: '2030-01-01T00:00:00Z', roleId: '0x1f' }],
+  };
+  const { run, requests } = await signedIn(t, { 'GET /operator/lab': lab, 'POST /operator/lab': nothing });
+  const { status, stdout, stderr } = await run(['admin', 'export']);
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.match(stdout, /^users:\n {2}- email: ada@physics\.example\n/);
+  taken(requests);
+  assert.equal((await run(['admin', 'apply', '-f', '-'], { input: stdout })).stdout, 'Nothing to change.\n');
+  assert.deepEqual(JSON.parse(String(requests[0]?.body)), { lab, prune: false });
+  assert.deepEqual(JSON.parse((await run(['admin', 'export', '-o', 'json'])).stdout), lab);
+});
+
+test('a file that cannot be read is one sentence with its name, line and column, and nothing is sent', async (t) => {
+  const { run, directory, requests } = await signedIn(t, {});
+  const rows: [string, string][] = [
+    [
+      'a: [1\nb: 2\n',
+      ':2:1: Flow sequence in block collection must be sufficiently indented and end with a ].',
+    ],
+    ['a: 1\na: 2\n', ':2:1: Map keys must be unique.'],
+    ['- 1\n', ': this is not a map of keys and values.'],
+    ['a: *b\n', ': Unresolved alias (the anchor must be set before the alias): b.'],
+  ];
+  for (const [text, sentence] of rows) {
+    const file = join(directory, 'broken.yaml');
+    await writeFile(file, text);
+    const { status, stdout, stderr } = await run(['admin', 'apply', '-f', file]);
+    assert.deepEqual([stderr, stdout, status], [`${file}${sentence}\n`, '', 1]);
+  }
+  const missing = await run(['admin', 'plan', '-f', '/nowhere/lab.yaml']);
+  assert.equal(missing.stderr, '/nowhere/lab.yaml cannot be read: there is no such file.\n');
+  const folder = await run(['admin', 'plan', '-f', directory]);
+  assert.equal(folder.stderr, `${directory} cannot be read: it is a directory.\n`);
+  assert.equal(requests.length, 0);
+});
+
+test("a refusal of the file's content begins with the file's name, any other does not", async (t) => {
+  let status = 422;
+  const { run, file } = await withFile(
+    t,
+    {
+      'POST /operator/lab': (_seen: Seen, response: ServerResponse) =>
+        refuse(response, status, 'lab.users[0] lacks email.'),
+    },
+    'users: [{}]\n',
+  );
+  for (status of [400, 409, 422]) {
+    const refused = await run(['admin', 'apply', '-f', file]);
+    assert.deepEqual([refused.status, refused.stderr], [1, `${file}: lab.users[0] lacks email.\n`]);
+  }
+  status = 403;
+  assert.equal((await run(['admin', 'apply', '-f', file])).stderr, 'lab.users[0] lacks email.\n');
+});
+
+test('paths in the file are relative to the file', async (t) => {
+  const routes = {
+    'POST /operator/lab/plan': nothing,
+    'POST /operator/clusters': (_seen: Seen, response: ServerResponse) => json(response, 201, alpha),
+  };
+  const beta = {
+    name: 'beta',
+    slurm: { loginMode: 'Shared', manage: { user: 'root', identityFile: 'keys/manage' } },
+    kubernetes: { kubeconfig: '../beta.kubeconfig' },
+  };
+  const absolute = { name: 'gamma', kubernetes: { kubeconfig: '/etc/gamma.kubeconfig' } };
+  const odd = [{ name: 'delta', slurm: 1, kubernetes: { kubeconfig: 7 } }, 'no cluster', null];
+  const lab = { clusters: [beta, absolute, ...odd] };
+  const { run, file, directory, requests } = await withFile(t, routes, JSON.stringify(lab));
+  const whole = {
+    ...beta,
+    slurm: { loginMode: 'Shared', manage: { user: 'root', identityFile: join(directory, 'keys/manage') } },
+    kubernetes: { kubeconfig: join(directory, '../beta.kubeconfig') },
+  };
+  assert.equal((await run(['admin', 'plan', '-f', file])).status, 0);
+  assert.deepEqual(JSON.parse(String(requests[0]?.body)).lab, { clusters: [whole, absolute, ...odd] });
+
+  await writeFile(file, JSON.stringify(beta));
+  const flags = ['--organization', 'physics', '--scheduler', 'sunk'];
+  assert.equal((await run(['admin', 'cluster', 'add', 'epsilon', '-f', file, ...flags])).status, 0);
+  assert.deepEqual(JSON.parse(String(requests[1]?.body)), {
+    ...whole,
+    name: 'epsilon',
+    organization: 'physics',
+    scheduler: 'sunk',
+  });
+});

@@ -1,0 +1,401 @@
+/** Every noun and verb: what it asks of the API, and what it prints, as golden text. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  alpha,
+  alphaId,
+  bob,
+  bobsMembership,
+  grant,
+  lookups,
+  machine,
+  physics,
+  purchase,
+  type Routes,
+  reservation,
+  session,
+  signedIn,
+  taken,
+} from './operator-api.ts';
+
+interface Row {
+  args: string[];
+  input?: string;
+  /** The requests beside those that only look things up. */
+  asks?: string[];
+  prints: string[];
+  says?: string;
+}
+
+function golden(name: string, routes: Routes, rows: Row[]): void {
+  test(name, async (t) => {
+    const { run, requests } = await signedIn(t, { ...lookups, ...routes });
+    for (const { args, input = '', asks, prints, says = '' } of rows) {
+      const { status, stdout, stderr } = await run(['admin', ...args], { input });
+      const said = says === '' ? '' : `${says}\n`;
+      assert.deepEqual([stderr, stdout, status], [said, prints.map((line) => `${line}\n`).join(''), 0]);
+      const asked = taken(requests).filter((line) => !(line in lookups));
+      assert.deepEqual(asked, asks ?? [], args.join(' '));
+    }
+  });
+}
+
+const organizationTable = [
+  'SLUG     NAME     DOMAINS                      MEMBERS  CLUSTERS  ID',
+  'physics  Physics  physics.example,lab.example  2        1         org_1',
+];
+golden(
+  'admin organization lists, adds, renames and sets domains',
+  { 'POST /operator/organizations': physics, 'PUT /operator/organizations/org_1': physics },
+  [
+    { args: ['organization', 'list'], prints: organizationTable },
+    {
+      args: [
+        'organization',
+        'add',
+        'physics',
+        '--name',
+        'Physics',
+        '--owner',
+        'ada@physics.example',
+        '--owner-username',
+        'ada',
+        '--domain',
+        'physics.example',
+        '--domain',
+        'lab.example',
+      ],
+      asks: [
+        'POST /operator/organizations {"slug":"physics","display_name":"Physics","owner_email":"ada@physics.example","owner_username":"ada","auto_join_domains":["physics.example","lab.example"]}',
+      ],
+      prints: organizationTable,
+    },
+    {
+      args: ['organization', 'rename', 'physics', 'Physics II'],
+      asks: ['PUT /operator/organizations/org_1 {"display_name":"Physics II"}'],
+      prints: organizationTable,
+    },
+    {
+      args: ['organization', 'domains', 'physics', 'a.example', 'b.example'],
+      asks: ['PUT /operator/organizations/org_1 {"auto_join_domains":["a.example","b.example"]}'],
+      prints: organizationTable,
+    },
+    {
+      args: ['organization', 'domains', 'physics', '--none'],
+      asks: ['PUT /operator/organizations/org_1 {"auto_join_domains":[]}'],
+      prints: organizationTable,
+    },
+  ],
+);
+
+const personTable = [
+  'EMAIL                NAME  STATE   STAFF  ID',
+  'bob@physics.example  Bob   active  -      user_bob',
+];
+golden(
+  'admin person lists, adds, sets staff keys and passwords, deactivates and reactivates',
+  {
+    'POST /operator/people': bob,
+    'PUT /operator/people/user_bob/staff-keys': bob,
+    'PUT /operator/people/user_bob/password': bob,
+    'POST /operator/people/user_bob/deactivate': bob,
+    'POST /operator/people/user_bob/reactivate': bob,
+  },
+  [
+    { args: ['person', 'list'], prints: personTable },
+    { args: ['person', 'list', '--email', 'bob@physics.example'], prints: personTable },
+    {
+      args: ['person', 'add', 'bob@physics.example', '--name', 'Bob', '--staff', 'staff.read'],
+      asks: [
+        'POST /operator/people {"email":"bob@physics.example","name":"Bob","staff_keys":["staff.read"]}',
+      ],
+      prints: personTable,
+    },
+    {
+      args: ['person', 'staff', 'Bob@Physics.example', 'staff.read', 'staff.audit'],
+      asks: ['PUT /operator/people/user_bob/staff-keys {"staff_keys":["staff.read","staff.audit"]}'],
+      prints: personTable,
+    },
+    {
+      args: ['person', 'staff', 'user_bob', '--none'],
+      asks: ['PUT /operator/people/user_bob/staff-keys {"staff_keys":[]}'],
+      prints: personTable,
+    },
+    {
+      args: ['person', 'password', 'bob@physics.example'],
+      input: ' päss word \nsecond line\n',
+      asks: ['PUT /operator/people/user_bob/password {"password":" päss word "}'],
+      prints: personTable,
+    },
+    {
+      args: ['person', 'deactivate', 'bob@physics.example'],
+      asks: ['POST /operator/people/user_bob/deactivate'],
+      prints: personTable,
+    },
+    {
+      args: ['person', 'reactivate', 'bob@physics.example'],
+      asks: ['POST /operator/people/user_bob/reactivate'],
+      prints: personTable,
+    },
+  ],
+);
+
+const in1 = '/operator/organizations/org_1/members';
+const memberTable = [
+  'EMAIL                ROLE    USERNAME  ID',
+  'bob@physics.example  member  bob       user_bob',
+];
+golden(
+  'admin member lists, adds, changes and removes, addressed by organization and email',
+  {
+    [`GET ${in1}?email=bob%40physics.example`]: { members: [] },
+    [`POST ${in1}`]: bobsMembership,
+    [`PUT ${in1}/user_bob/role`]: bobsMembership,
+    [`PUT ${in1}/user_bob/username`]: bobsMembership,
+    [`PUT ${in1}/user_bob/permissions`]: {
+      organization_id: 'org_1',
+      user_id: 'user_bob',
+      role: 'member',
+      permissions: ['clusters.read'],
+    },
+    [`POST ${in1}/user_bob/remove`]: { organization_id: 'org_1', user_id: 'user_bob' },
+  },
+  [
+    {
+      args: ['member', 'list', '--organization', 'physics'],
+      prints: [
+        'EMAIL                ROLE    USERNAME  PERMISSIONS                 ID',
+        'bob@physics.example  member  bob       clusters.read,clusters.ssh  user_bob',
+      ],
+    },
+    {
+      args: ['member', 'list', '--organization', 'physics', '--email', 'bob@physics.example'],
+      asks: [`GET ${in1}?email=bob%40physics.example`],
+      prints: [],
+      says: 'There are no such members.',
+    },
+    {
+      args: [
+        'member',
+        'add',
+        'bob@physics.example',
+        '--organization=physics',
+        '--role=admin',
+        '--username=bob',
+        '--name=Bob',
+        '--permission=clusters.read',
+        '--permission=clusters.ssh',
+      ],
+      asks: [
+        `POST ${in1} {"email":"bob@physics.example","name":"Bob","role":"admin","username":"bob","permissions":["clusters.read","clusters.ssh"]}`,
+      ],
+      prints: memberTable,
+    },
+    {
+      args: ['member', 'role', 'bob@physics.example', 'owner', '--organization', 'physics'],
+      asks: [`PUT ${in1}/user_bob/role {"role":"owner"}`],
+      prints: memberTable,
+    },
+    {
+      args: ['member', 'username', 'BOB@physics.example', 'bob', '--organization', 'physics'],
+      asks: [`PUT ${in1}/user_bob/username {"username":"bob"}`],
+      prints: memberTable,
+    },
+    {
+      args: ['member', 'permissions', 'user_bob', 'clusters.read', '--organization', 'physics'],
+      asks: [`PUT ${in1}/user_bob/permissions {"permissions":["clusters.read"]}`],
+      prints: ['ROLE    PERMISSIONS    ID', 'member  clusters.read  user_bob'],
+    },
+    {
+      args: ['member', 'remove', 'bob@physics.example', '--organization', 'org_1'],
+      asks: [`POST ${in1}/user_bob/remove`],
+      prints: [],
+      says: 'bob@physics.example is no longer a member of org_1.',
+    },
+  ],
+);
+
+const clusterTable = [
+  'NAME   ORGANIZATION  SCHEDULER  STATE   SITE    DRIVERS           ACCESS     OBSERVED                  ID                                    FAILURE',
+  'alpha  physics       sunk       active  room-1  slurm,kubernetes  converged  2026-01-02T03:04:05.000Z  7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50  -',
+];
+golden(
+  'admin cluster lists, adds and releases; a cluster is a name, an ID or the beginning of an ID',
+  { 'POST /operator/clusters': alpha, [`POST /operator/clusters/${alphaId}/release`]: alpha },
+  [
+    { args: ['cluster', 'list'], prints: clusterTable },
+    {
+      args: [
+        'cluster',
+        'add',
+        'alpha',
+        '--organization=physics',
+        '--scheduler=sunk',
+        '--site-id=room-1',
+        '--site-name=Machine room 1',
+        '--simulated=2x8',
+      ],
+      asks: [
+        'POST /operator/clusters {"name":"alpha","organization":"physics","scheduler":"sunk","site":{"id":"room-1","name":"Machine room 1"},"simulated":{"computeNodes":2,"gpusPerNode":8}}',
+      ],
+      prints: clusterTable,
+    },
+    {
+      args: ['cluster', 'release', 'alpha', '--yes'],
+      asks: [`POST /operator/clusters/${alphaId}/release`],
+      prints: clusterTable,
+    },
+    {
+      args: ['cluster', 'release', alphaId.slice(0, 8), '--yes'],
+      asks: [`POST /operator/clusters/${alphaId}/release`],
+      prints: clusterTable,
+    },
+  ],
+);
+
+const machineTable = [
+  'NAME    STATE       READY  PHASE  GPUS  MODEL      CORES  MEMORY-GIB  ID',
+  'node-1  registered  yes    idle   8     H100 80GB  96     1024        11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
+];
+golden(
+  'admin machine lists, admits and quarantines the machines of a cluster',
+  {
+    [`POST /operator/machines/${machine.id}/admit`]: machine,
+    [`POST /operator/machines/${machine.id}/quarantine`]: machine,
+  },
+  [
+    { args: ['machine', 'list', '--cluster', 'alpha'], prints: machineTable },
+    {
+      args: ['machine', 'admit', 'node-1', '--cluster', 'alpha'],
+      asks: [`POST /operator/machines/${machine.id}/admit`],
+      prints: machineTable,
+    },
+    {
+      args: ['machine', 'quarantine', machine.id, '--cluster', alphaId],
+      asks: [`POST /operator/machines/${machine.id}/quarantine`],
+      prints: machineTable,
+    },
+  ],
+);
+
+const grantTable = [
+  'PERSON                 CLUSTER  RELATION              NAMESPACE  ROLE  EXPIRES  ID',
+  'eve@elsewhere.example  alpha    kubernetes.developer  team-a     -     -        grant_1',
+];
+golden(
+  'admin grant lists, adds and revokes',
+  {
+    'GET /operator/grants': { grants: [grant] },
+    'POST /operator/grants': grant,
+    'POST /operator/grants/grant_1/revoke': grant,
+  },
+  [
+    { args: ['grant', 'list'], asks: ['GET /operator/grants'], prints: grantTable },
+    {
+      args: [
+        'grant',
+        'add',
+        'eve@elsewhere.example',
+        '--cluster=alpha',
+        '--relation=kubernetes.developer',
+        '--namespace=team-a',
+        '--role-id=trainers',
+        '--expires=2030-01-01',
+      ],
+      asks: [
+        `POST /operator/grants {"email":"eve@elsewhere.example","expires_at":"2030-01-01T00:00:00.000Z","cluster_id":"${alphaId}","relation":"kubernetes.developer","scope":"team-a","role_id":"trainers"}`,
+      ],
+      prints: grantTable,
+    },
+    {
+      args: ['grant', 'revoke', 'grant_1'],
+      asks: ['POST /operator/grants/grant_1/revoke'],
+      prints: grantTable,
+    },
+  ],
+);
+
+const reservationTable = [
+  'STATE   NODES  CLUSTER                               ORGANIZATION  CREATED                   ENDS  ID',
+  'active  4      7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50  org_1         2026-01-02T03:04:05.000Z  -     reservation_1',
+];
+const purchaseTable = [
+  'STATE      TYPE  BYTES          CLUSTER                               ORGANIZATION  CREATED                   ID',
+  'requested  ceph  1099511627776  7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50  org_1         2026-01-02T03:04:05.000Z  purchase_1',
+];
+const sessionTable = [
+  'LOGIN                                     FROM            NODE    OPENED                    CHANNELS  UP  DOWN  ID',
+  '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.bob  10.0.0.7:50123  login1  2026-01-02T03:04:05.000Z  1         10  20    session_1',
+];
+golden(
+  'admin reservation, purchase and session list, and change one by its ID',
+  {
+    'GET /operator/reservations': { reservations: [reservation] },
+    'POST /operator/reservations': reservation,
+    'POST /operator/reservations/reservation_1/end': reservation,
+    'GET /operator/purchases': { purchases: [purchase] },
+    'POST /operator/purchases/purchase_1/accept': purchase,
+    'POST /operator/purchases/purchase_1/decline': purchase,
+    'GET /operator/sessions': { sessions: [session] },
+    'POST /operator/sessions/session_1/close': session,
+  },
+  [
+    { args: ['reservation', 'list'], asks: ['GET /operator/reservations'], prints: reservationTable },
+    {
+      args: ['reservation', 'add', '--cluster=alpha', '--nodes=4', '--ends=2030-01-01T00:00:00+01:00'],
+      asks: [
+        `POST /operator/reservations {"ends_at":"2029-12-31T23:00:00.000Z","cluster_id":"${alphaId}","node_count":4}`,
+      ],
+      prints: reservationTable,
+    },
+    {
+      args: ['reservation', 'end', 'reservation_1'],
+      asks: ['POST /operator/reservations/reservation_1/end'],
+      prints: reservationTable,
+    },
+    { args: ['purchase', 'list'], asks: ['GET /operator/purchases'], prints: purchaseTable },
+    {
+      args: ['purchase', 'accept', 'purchase_1'],
+      asks: ['POST /operator/purchases/purchase_1/accept'],
+      prints: purchaseTable,
+    },
+    {
+      args: ['purchase', 'decline', 'purchase_1'],
+      asks: ['POST /operator/purchases/purchase_1/decline'],
+      prints: purchaseTable,
+    },
+    { args: ['session', 'list'], asks: ['GET /operator/sessions'], prints: sessionTable },
+    {
+      args: ['session', 'close', 'session_1'],
+      asks: ['POST /operator/sessions/session_1/close'],
+      prints: sessionTable,
+    },
+  ],
+);
+
+golden(
+  "admin gateway key prints the gateway's public key: exactly one line",
+  {
+    'GET /operator/gateway': {
+      hostname: 'h',
+      port: 22,
+      host_key: 'ssh-ed25519 A',
+      public_key: 'ssh-ed25519 AAAA gateway\n',
+    },
+  },
+  [{ args: ['gateway', 'key'], asks: ['GET /operator/gateway'], prints: ['ssh-ed25519 AAAA gateway'] }],
+);
+
+golden(
+  'a list of nothing prints nothing, and says so on stderr',
+  { 'GET /operator/grants': { grants: [] }, 'GET /operator/sessions': { sessions: [] } },
+  [
+    { args: ['grant', 'list'], asks: ['GET /operator/grants'], prints: [], says: 'There are no grants.' },
+    {
+      args: ['session', 'list'],
+      asks: ['GET /operator/sessions'],
+      prints: [],
+      says: 'There are no open sessions.',
+    },
+  ],
+);

@@ -1,0 +1,177 @@
+/** Command lines that are wrong, and names that name nothing. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pick } from '../../../src/cli/admin/pick.ts';
+import { parseSince, parseTime } from '../../../src/cli/admin/time.ts';
+import { alpha, alphaId, bob, lookups, signedIn, taken } from './operator-api.ts';
+
+test('a wrong command line is one sentence and status 2, and nothing is changed', async (t) => {
+  const { run, requests } = await signedIn(t, lookups);
+  const rows: [string[], string][] = [
+    [
+      ['cluster', 'release', 'alpha'],
+      'Releasing alpha cannot be undone; say `andromeda admin cluster release alpha --yes`.',
+    ],
+    [['organization', 'domains', 'physics'], 'Give the domains, all of them, or --none for none.'],
+    [
+      ['person', 'staff', 'bob@physics.example', 'staff.read', '--none'],
+      'Give the staff keys, all of them, or --none for none.',
+    ],
+    [['member', 'list'], "Required option '--organization <slug>' not specified; see `andromeda --help`."],
+    [
+      ['cluster', 'add', 'beta', '--simulated', 'two'],
+      "'two' is not NODESxGPUS; 2x8 is two nodes with eight GPUs each.",
+    ],
+    [['cluster', 'add', 'beta', '--site-name', 'Room'], '--site-name goes with --site-id.'],
+    [
+      ['cluster', 'add', 'beta', '--scheduler', 'pbs'],
+      "Option '--scheduler <scheduler>' argument 'pbs' is invalid: allowed choices are sunk, kubernetes; see `andromeda --help`.",
+    ],
+    [['reservation', 'add', '--cluster=alpha', '--nodes=0'], "'0' is not a number of nodes."],
+    [
+      ['reservation', 'add', '--cluster=alpha', '--nodes=1', '--ends=noon'],
+      "'noon' is not a time for --ends; write 2030-01-31 or 2030-01-31T09:00:00Z.",
+    ],
+    [['person', 'add', 'x@y.example', '--reason', ''], '--reason takes one line of 1 to 500 characters.'],
+    [['person', 'add', 'x@y.example', '--reason=a\nb'], '--reason takes one line of 1 to 500 characters.'],
+    [['audit', '--since', 'long'], "'long' is not a time span for --since; write 30m, 2h or 7d."],
+    [
+      ['audit', '--since=2h', '--from=2030-01-01'],
+      "Option '--since <span>' cannot be used with option '--from <time>'; see `andromeda --help`.",
+    ],
+    [['audit', 'verify', '--head', '12'], "'12' is not a head as `andromeda admin audit verify` prints it."],
+    [
+      ['grant', 'list', '-o', 'xml'],
+      "Option '-o, --output <format>' argument 'xml' is invalid: allowed choices are table, json; see `andromeda --help`.",
+    ],
+    [['plan'], "Required option '-f, --file <file>' not specified; see `andromeda --help`."],
+    [['cluster', 'relase'], "Unknown command 'relase'; did you mean release?"],
+    [
+      ['bootstrap', '--config', 'x'],
+      "Required option '--email <address>' not specified; see `andromeda --help`.",
+    ],
+  ];
+  for (const [args, sentence] of rows) {
+    const { status, stdout, stderr } = await run(['admin', ...args]);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', 2]);
+    assert.deepEqual(
+      taken(requests).filter((line) => !line.startsWith('GET ')),
+      [],
+    );
+  }
+});
+
+test('a name that names nothing is one sentence that lists what there is', async (t) => {
+  const { run, requests } = await signedIn(t, {
+    ...lookups,
+    'GET /operator/people?email=eve%40physics.example&limit=200': { people: [] },
+  });
+  const rows: [string[], string][] = [
+    [
+      ['organization', 'rename', 'chemistry', 'Chemistry'],
+      "There is no organization 'chemistry'; there are: physics.",
+    ],
+    [['cluster', 'release', 'beta', '--yes'], "There is no cluster 'beta'; there are: alpha."],
+    [
+      ['person', 'deactivate', 'Eve@physics.example'],
+      "There is no person 'eve@physics.example'; there are: bob@physics.example.",
+    ],
+    [
+      ['member', 'remove', 'eve@physics.example', '--organization', 'physics'],
+      "There is no member of physics 'eve@physics.example'; there are: bob@physics.example.",
+    ],
+    [
+      ['machine', 'admit', 'node-9', '--cluster', 'alpha'],
+      "There is no machine on alpha 'node-9'; there are: node-1.",
+    ],
+  ];
+  for (const [args, sentence] of rows) {
+    const { status, stdout, stderr } = await run(['admin', ...args]);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', 1]);
+    assert.deepEqual(
+      taken(requests).filter((line) => !line.startsWith('GET ')),
+      [],
+    );
+  }
+});
+
+interface Named {
+  name: string;
+  id: string;
+}
+
+test('a name beats an ID, a short beginning of an ID is none, and what fits several is refused', () => {
+  const kind = {
+    one: 'cluster',
+    many: 'clusters',
+    nameOf: (item: Named) => item.name,
+    idOf: (item: Named) => item.id,
+  };
+  const items = [
+    { name: 'a', id: '7b6f1f0e-1' },
+    { name: 'b', id: '7b6f1f0e-2' },
+    { name: '7b6f1f0e-1', id: 'c6f1f0e3-0' },
+  ];
+  const found = (wanted: string) => {
+    try {
+      return pick(kind, items, wanted).id;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  assert.equal(found('a'), '7b6f1f0e-1');
+  assert.equal(found('7b6f1f0e-2'), '7b6f1f0e-2');
+  assert.equal(found('c6f1f0e3'), 'c6f1f0e3-0');
+  assert.match(found('c6f1'), /^There is no cluster 'c6f1'; there are: 7b6f1f0e-1, a, b\.$/);
+  assert.equal(found('7b6f1f0e'), "'7b6f1f0e' fits several clusters: a (7b6f1f0e-1), b (7b6f1f0e-2).");
+  assert.equal(
+    found('7b6f1f0e-1'),
+    "'7b6f1f0e-1' fits several clusters: a (7b6f1f0e-1), 7b6f1f0e-1 (c6f1f0e3-0).",
+  );
+  const many = Array.from({ length: 12 }, (_, n) => ({ name: `n${n}`, id: `${n}` }));
+  assert.throws(() => pick(kind, many, 'x'), {
+    message: "There is no cluster 'x'; there are: n0, n1, n10, n11, n2, n3, n4, n5, n6, n7 and 2 more.",
+  });
+  assert.throws(() => pick(kind, [], 'x'), { message: "There is no cluster 'x'; there are no clusters." });
+});
+
+test('a name that several clusters had over time is the one in service', async (t) => {
+  const old = { ...alpha, cluster: { id: `0000${alphaId.slice(4)}`, state: 'released' } };
+  const { run, requests } = await signedIn(t, {
+    'GET /operator/clusters': { clusters: [old, alpha] },
+    [`POST /operator/clusters/${alphaId}/release`]: alpha,
+  });
+  assert.equal((await run(['admin', 'cluster', 'release', 'alpha', '--yes'])).status, 0);
+  assert.equal(taken(requests)[1], `POST /operator/clusters/${alphaId}/release`);
+});
+
+test('an empty password on standard input, or one nobody can type again, changes nothing', async (t) => {
+  const { run, requests } = await signedIn(t, { ...lookups, 'PUT /operator/people/user_bob/password': bob });
+  const empty = 'The password is empty; nothing was changed.\n';
+  for (const [input, sentence] of [
+    ['', empty],
+    ['\n', empty],
+    ['\nsecret\n', empty],
+    ['sec\u007fret\n', 'A password has no control characters; nothing was changed.\n'],
+  ] as const) {
+    const { status, stdout, stderr } = await run(['admin', 'person', 'password', 'bob@physics.example'], {
+      input,
+    });
+    assert.deepEqual([stderr, stdout, status], [sentence, '', 1]);
+  }
+  assert.ok(requests.every(({ method }) => method === 'GET'));
+});
+
+test('times and time spans are RFC 3339 in UTC', () => {
+  assert.equal(parseTime('--from', undefined), undefined);
+  assert.equal(parseTime('--from', '2026-01-02'), '2026-01-02T00:00:00.000Z');
+  assert.equal(parseTime('--from', '2026-01-02T03:00:00+02:00'), '2026-01-02T01:00:00.000Z');
+  for (const wrong of ['', 'today', '2026-13-01', '02.01.2026', '12'])
+    assert.throws(() => parseTime('--from', wrong));
+  const now = Date.parse('2026-01-08T00:00:00Z');
+  assert.equal(parseSince('--since', '90s', now), '2026-01-07T23:58:30.000Z');
+  assert.equal(parseSince('--since', '2h', now), '2026-01-07T22:00:00.000Z');
+  assert.equal(parseSince('--since', '7d', now), '2026-01-01T00:00:00.000Z');
+  for (const wrong of ['', 'h', '2', '-2h', '2 h', '2y'])
+    assert.throws(() => parseSince('--since', wrong, now));
+});

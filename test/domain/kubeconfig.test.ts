@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { kubeconfig } from '../../src/domain/kubeconfig.ts';
+
+const id = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+const facts = {
+  clusterId: id,
+  server: 'https://10.0.0.5:6443',
+  issuer: 'https://login.example.org',
+  clientId: 'andromeda-kubernetes',
+  usernameClaim: 'email',
+};
+
+test('cluster, context and user are named after the cluster ID, and the context is the current one', () => {
+  const file = kubeconfig(facts);
+  assert.deepEqual([file.apiVersion, file.kind, file['current-context']], ['v1', 'Config', id]);
+  assert.deepEqual(file.clusters, [{ name: id, cluster: { server: facts.server } }]);
+  assert.deepEqual(file.contexts, [{ name: id, context: { cluster: id, user: id } }]);
+  assert.deepEqual(
+    file.users.map(({ name }) => name),
+    [id],
+  );
+});
+
+test('the user is kubectl oidc-login get-token with the device-code grant against the issuer, and nothing else', () => {
+  const [user] = kubeconfig(facts).users;
+  assert.deepEqual(Object.keys(user?.user ?? {}), ['exec']);
+  const { command, args, apiVersion, interactiveMode } = user?.user.exec ?? {};
+  assert.equal(apiVersion, 'client.authentication.k8s.io/v1');
+  assert.equal(interactiveMode, 'IfAvailable');
+  assert.equal(command, 'kubectl');
+  assert.deepEqual(args, [
+    'oidc-login',
+    'get-token',
+    '--oidc-issuer-url=https://login.example.org',
+    '--oidc-client-id=andromeda-kubernetes',
+    '--oidc-extra-scope=email',
+    '--grant-type=device-code',
+  ]);
+});
+
+for (const [usernameClaim, scopes] of [
+  ['email', ['--oidc-extra-scope=email']],
+  ['sub', []],
+  ['preferred_username', ['--oidc-extra-scope=profile']],
+] as const) {
+  test(`the scope that brings the claim ${usernameClaim} is asked for`, () => {
+    const [user] = kubeconfig({ ...facts, usernameClaim }).users;
+    assert.deepEqual(
+      user?.user.exec.args.filter((arg) => arg.includes('scope')),
+      scopes,
+    );
+  });
+}
+
+test('the cluster’s own certificate authority and a grant’s namespace are in it where there are any', () => {
+  const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+  const file = kubeconfig({ ...facts, certificateAuthority: pem, namespace: 'team-a' });
+  const data = file.clusters[0]?.cluster['certificate-authority-data'] ?? '';
+  assert.equal(Buffer.from(data, 'base64').toString(), pem);
+  assert.equal(file.contexts[0]?.context.namespace, 'team-a');
+});

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Lab } from '../../src/domain/lab.ts';
+import { planLab } from '../../src/domain/lab-plan.ts';
+
+const now = Date.parse('2026-01-01T00:00:00Z');
+const simulated = { computeNodes: 2, gpusPerNode: 8 };
+const current: Lab = {
+  users: [{ email: 'ada@x.example', name: 'Ada', staff: ['staff.operate'] }, { email: 'bob@x.example' }],
+  organizations: [
+    {
+      slug: 'physics',
+      name: 'Physics',
+      autoJoinDomains: ['x.example'],
+      members: [
+        { email: 'ada@x.example', role: 'owner', username: 'ada' },
+        {
+          email: 'bob@x.example',
+          role: 'member',
+          username: 'bob',
+          permissions: ['clusters.read', 'clusters.ssh'],
+        },
+      ],
+    },
+  ],
+  clusters: [
+    {
+      name: 'alpha',
+      id: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+      organization: 'physics',
+      site: { id: 'default', name: 'default' },
+      scheduler: 'sunk',
+      simulated,
+    },
+  ],
+  grants: [
+    {
+      user: 'eve@y.example',
+      cluster: 'alpha',
+      relation: 'kubernetes.viewer',
+      expiresAt: '2030-01-01T00:00:00.000Z',
+    },
+  ],
+};
+const [organization] = current.organizations ?? [];
+const [cluster] = current.clusters ?? [];
+if (!organization || !cluster) throw new Error('unreachable');
+
+const lines = (wanted: Lab, prune = false, from = current) =>
+  planLab(from, wanted, { prune, now }).map(
+    ({ action, kind, name, details }) => `${action} ${kind} ${name}${details === '' ? '' : `: ${details}`}`,
+  );
+
+const cases: [string, Lab, string[]][] = [
+  ['the same again is nothing', current, []],
+  ['an empty file is nothing', {}, []],
+  [
+    'the same in other words is nothing',
+    {
+      users: [{ email: 'ADA@x.example' }],
+      organizations: [
+        {
+          slug: 'physics',
+          name: 'Physics',
+          autoJoinDomains: ['X.EXAMPLE'],
+          members: [
+            { email: 'Bob@x.example', role: 'member', permissions: ['clusters.ssh', 'clusters.read'] },
+          ],
+        },
+      ],
+      clusters: [{ name: 'alpha', organization: 'physics', simulated: { gpusPerNode: 8, computeNodes: 2 } }],
+      grants: [{ user: 'EVE@y.example', cluster: 'alpha', relation: 'kubernetes.viewer' }],
+    },
+    [],
+  ],
+  [
+    'a person and their staff keys',
+    {
+      users: [
+        { email: 'ada@x.example', name: 'Ada L.', staff: [] },
+        { email: 'new@x.example', name: 'New' },
+      ],
+    },
+    [
+      'update person ada@x.example: name Ada → Ada L.; staff keys staff.operate → none',
+      'create person new@x.example: New',
+    ],
+  ],
+  [
+    'members: people who are missing get accounts, asked-for usernames come first, owners are made before they step down',
+    {
+      organizations: [
+        {
+          slug: 'physics',
+          name: 'Physics!',
+          members: [
+            { email: 'ada@x.example', role: 'admin' },
+            { email: 'cy@x.example', role: 'member' },
+            { email: 'dot@x.example', role: 'member', username: 'cy', permissions: ['clusters.ssh'] },
+            { email: 'bob@x.example', role: 'owner' },
+          ],
+        },
+      ],
+    },
+    [
+      'create person cy@x.example',
+      'create person dot@x.example',
+      'update organization physics: name Physics → Physics!',
+      'create member physics/dot@x.example: role member; username cy; clusters.ssh',
+      'create member physics/cy@x.example: role member',
+      'update member physics/bob@x.example: role member → owner',
+      'update member physics/ada@x.example: role owner → admin',
+    ],
+  ],
+  [
+    'permissions, where given, are the whole set',
+    {
+      organizations: [
+        {
+          slug: 'physics',
+          name: 'Physics',
+          members: [{ email: 'bob@x.example', role: 'member', permissions: ['clusters.read'] }],
+        },
+      ],
+    },
+    ['update member physics/bob@x.example: permissions clusters.read, clusters.ssh → clusters.read'],
+  ],
+  [
+    'a new organization with its cluster',
+    {
+      organizations: [{ slug: 'new', name: 'New', members: [{ email: 'ada@x.example', role: 'owner' }] }],
+      clusters: [{ name: 'beta', organization: 'new', scheduler: 'kubernetes', simulated }],
+    },
+    [
+      'create organization new: New',
+      'create member new/ada@x.example: role owner',
+      'create cluster beta: scheduler kubernetes; organization new',
+    ],
+  ],
+  [
+    'new settings of a cluster',
+    {
+      clusters: [
+        {
+          name: 'alpha',
+          organization: 'physics',
+          site: { id: 'r', name: 'R' },
+          simulated: { ...simulated, computeNodes: 3 },
+        },
+      ],
+    },
+    ['update cluster alpha: new settings: site, simulated'],
+  ],
+  [
+    'grants: a new one, another end, and one that has ended already is nothing',
+    {
+      grants: [
+        {
+          user: 'eve@y.example',
+          cluster: 'alpha',
+          relation: 'kubernetes.viewer',
+          expiresAt: '2031-01-01T00:00:00Z',
+        },
+        {
+          user: 'eve@y.example',
+          cluster: 'alpha',
+          relation: 'kubernetes.developer',
+          namespace: 'a',
+          roleId: 'r',
+        },
+        {
+          user: 'old@y.example',
+          cluster: 'alpha',
+          relation: 'kubernetes.admin',
+          expiresAt: '2020-01-01T00:00:00Z',
+        },
+      ],
+    },
+    [
+      'create person eve@y.example',
+      'update grant eve@y.example kubernetes.viewer on alpha: until 2030-01-01T00:00:00.000Z → 2031-01-01T00:00:00Z',
+      'create grant eve@y.example kubernetes.developer on alpha/a as r',
+    ],
+  ],
+];
+
+for (const [what, wanted, expected] of cases) {
+  test(`plan: ${what}`, () => {
+    const from = {
+      ...current,
+      users: [...(current.users ?? []), ...(what.startsWith('the same') ? [{ email: 'eve@y.example' }] : [])],
+    };
+    assert.deepEqual(lines(wanted, false, from), expected);
+  });
+}
+
+test('prune removes what the file leaves out, last; nobody of an organization that it does not name', () => {
+  const wanted: Lab = {
+    organizations: [{ ...organization, members: organization.members?.slice(0, 1) ?? [] }],
+  };
+  assert.deepEqual(lines(wanted, true), [
+    'remove grant eve@y.example kubernetes.viewer on alpha: revoked',
+    'remove cluster alpha: released',
+    'remove member physics/bob@x.example: was member',
+  ]);
+  assert.deepEqual(lines(wanted), []);
+  assert.deepEqual(
+    lines({}, true).filter((line) => line.includes('member')),
+    [],
+  );
+});
+
+const refused: [string, Lab, string][] = [
+  [
+    'a new organization without an owner',
+    { organizations: [{ slug: 'n', name: 'N' }] },
+    'Organization n needs an owner.',
+  ],
+  [
+    'a cluster of no organization',
+    { clusters: [{ name: 'beta', organization: 'chemistry', simulated }] },
+    'Cluster beta names the organization chemistry, which does not exist.',
+  ],
+  [
+    'a grant on no cluster',
+    { grants: [{ user: 'e@y.example', cluster: 'beta', relation: 'kubernetes.viewer' }] },
+    'A grant names the cluster beta, which does not exist.',
+  ],
+  [
+    'another scheduler',
+    { clusters: [{ ...cluster, scheduler: 'kubernetes' }] },
+    'Cluster alpha has the scheduler sunk, which cannot change to kubernetes. Release it and add another.',
+  ],
+];
+for (const [what, wanted, message] of refused) {
+  test(`refused: ${what}`, () => assert.throws(() => lines(wanted), { message }));
+}

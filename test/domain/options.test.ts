@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { withTransitionTimes } from '../../src/domain/condition.ts';
+import { freshness } from '../../src/domain/machine.ts';
+import {
+  clusterOptions,
+  defaultSharedVolumeBytes,
+  type OptionFacts,
+  storageInventory,
+} from '../../src/domain/options.ts';
+
+const now = Date.parse('2030-01-01T12:00:00.000Z');
+const report = {
+  desiredGeneration: 3,
+  scheduler: { configured: 'sunk', ready: { status: 'True' } },
+  storage: { ceph: true, weka: true, nfs: false, quotaBytes: 500, ready: { status: 'True' } },
+} as const;
+const facts: OptionFacts = {
+  clusterId: 'c',
+  organizationId: 'org_1',
+  clusterState: 'active',
+  desiredGeneration: 3,
+  observation: { observedAt: now - 1000, report },
+  purchased: { ceph: 0, nfs: 0 },
+  now,
+};
+const observedAt = '2030-01-01T11:59:59.000Z';
+const withReport = (change: object, more: Partial<OptionFacts> = {}): OptionFacts => ({
+  ...facts,
+  ...more,
+  observation: { observedAt: now - 1000, report: { ...report, ...change } },
+});
+
+test('available: configured values, readiness, what can be bought and where', () => {
+  assert.deepEqual(clusterOptions(facts), {
+    state: 'available',
+    observedAt,
+    scheduler: {
+      configured: { state: 'configured', value: 'sunk' },
+      ready: { type: 'SUNKReady', status: 'True', observedGeneration: 3 },
+      supported: { kubernetes: true, sunk: true },
+    },
+    storage: {
+      configured: { ceph: 'configured', weka: 'configured', nfs: 'not_configured' },
+      quotaBytes: 500,
+      ready: { type: 'StorageReady', status: 'True', observedGeneration: 3 },
+      supported: { ceph: true, nfs: true },
+      purchase: { method: 'POST', path: '/organizations/org_1/purchases', target_cluster_id: 'c' },
+    },
+  });
+});
+
+const nothingKnown = {
+  scheduler: { configured: { state: 'unknown' }, supported: { kubernetes: true, sunk: true } },
+  storage: {
+    configured: { ceph: 'unknown', weka: 'unknown', nfs: 'unknown' },
+    supported: { ceph: true, nfs: true },
+    purchase: { method: 'POST', path: '/organizations/org_1/purchases', target_cluster_id: 'c' },
+  },
+};
+
+test('unknown without an observation in the last two minutes: configured values and readiness omitted', () => {
+  const at = (age: number) => ({ ...facts, observation: { observedAt: now - age, report } });
+  assert.equal(clusterOptions(at(120_000)).state, 'available');
+  assert.deepEqual(clusterOptions(at(120_001)), {
+    state: 'unknown',
+    reason: 'observation_stale',
+    observedAt: '2030-01-01T11:57:59.999Z',
+    ...nothingKnown,
+  });
+  assert.deepEqual(clusterOptions({ ...facts, observation: undefined }), {
+    state: 'unknown',
+    reason: 'observation_stale',
+    ...nothingKnown,
+  });
+});
+
+test('unavailable when the cluster is not provisioning or active, however recent its report', () => {
+  for (const clusterState of ['releasing', 'released'] as const) {
+    assert.deepEqual(clusterOptions({ ...facts, clusterState }), {
+      state: 'unavailable',
+      reason: 'cluster_not_active',
+      observedAt,
+      ...nothingKnown,
+    });
+    const stale = { ...facts, clusterState, observation: { observedAt: now - 999_999, report } };
+    assert.equal(clusterOptions(stale).state, 'unavailable');
+  }
+  assert.equal(clusterOptions({ ...facts, clusterState: 'provisioning' }).state, 'available');
+});
+
+test('a condition is present only when it describes the cluster’s current configuration', () => {
+  for (const desiredGeneration of [2, 4]) {
+    const { scheduler, storage } = clusterOptions({ ...facts, desiredGeneration });
+    assert.equal('ready' in scheduler, false);
+    assert.equal('ready' in storage, false);
+    assert.deepEqual(scheduler.configured, { state: 'configured', value: 'sunk' });
+    assert.equal(storage.quotaBytes, 500);
+    const [ceph] = storageInventory({ ...facts, desiredGeneration }).backends;
+    assert.ok(ceph && !('ready' in ceph));
+  }
+});
+
+test('a condition says why, what to mend, and since when', () => {
+  const ready = {
+    status: 'False',
+    reason: 'ControllerDown',
+    message: 'slurmctld does not answer.',
+    lastTransitionTime: observedAt,
+  } as const;
+  const options = clusterOptions(withReport({ scheduler: { configured: 'kubernetes', ready } }));
+  assert.deepEqual(options.scheduler.ready, {
+    type: 'ControlPlaneAvailable',
+    observedGeneration: 3,
+    ...ready,
+  });
+});
+
+test('scheduler.configured: a value only when something is configured', () => {
+  const configured = (scheduler: object | undefined) =>
+    clusterOptions(withReport({ scheduler })).scheduler.configured;
+  assert.deepEqual(configured({ configured: null }), { state: 'none' });
+  assert.deepEqual(configured(undefined), { state: 'unknown' });
+  assert.deepEqual(configured({ configured: 'kubernetes' }), { state: 'configured', value: 'kubernetes' });
+});
+
+test('storage.ready is the readiness of Ceph or NFS, not of WEKA', () => {
+  const ready = { status: 'True' };
+  const of = (storage: object) => clusterOptions(withReport({ storage })).storage.ready?.type;
+  assert.equal(of({ ceph: false, weka: true, nfs: false, ready }), undefined);
+  assert.equal(of({ ceph: false, weka: false, nfs: true, ready }), 'StorageReady');
+  assert.equal(of({ ceph: true, weka: true, nfs: false, ready }), 'StorageReady');
+  assert.equal(of({ ceph: true, weka: false, nfs: false }), undefined);
+});
+
+test('quota, purchased bytes and the default request for a shared volume are three different quantities', () => {
+  assert.equal(defaultSharedVolumeBytes, 107_374_182_400);
+  const storage = { ceph: true, weka: false, nfs: false, sharedVolumeBytes: defaultSharedVolumeBytes };
+  const bare = withReport({ storage });
+  assert.equal('quotaBytes' in clusterOptions(bare).storage, false, 'no quota reported');
+  assert.equal('admittedQuotaBytes' in clusterOptions(bare).storage.purchase, false, 'nothing bought');
+  assert.equal(JSON.stringify(storageInventory(bare)).includes(String(defaultSharedVolumeBytes)), false);
+
+  const bought = withReport({ storage: { ...storage, quotaBytes: 7 } }, { purchased: { ceph: 20, nfs: 0 } });
+  assert.equal(clusterOptions(bought).storage.quotaBytes, 7);
+  assert.equal(clusterOptions(bought).storage.purchase.admittedQuotaBytes, 20);
+  const [ceph] = storageInventory(bought).backends;
+  assert.deepEqual([ceph?.configuredQuotaBytes, ceph?.purchasedRawBytes], [7, 20]);
+});
+
+test('the storage inventory has Ceph, WEKA and NFS of every cluster, the quota and purchases on Ceph only', () => {
+  const entry = storageInventory({ ...facts, purchased: { ceph: 20, nfs: 0 } });
+  assert.deepEqual(entry, {
+    state: 'available',
+    observedAt,
+    backends: [
+      {
+        type: 'ceph',
+        configured: 'configured',
+        configuredQuotaBytes: 500,
+        purchasedRawBytes: 20,
+        ready: { type: 'StorageReady', status: 'True', observedGeneration: 3 },
+        purchase: {
+          method: 'POST',
+          path: '/organizations/org_1/purchases',
+          target_cluster_id: 'c',
+          admittedQuotaBytes: 20,
+        },
+      },
+      { type: 'weka', configured: 'configured' },
+      { type: 'nfs', configured: 'not_configured' },
+    ],
+  });
+});
+
+test('the readiness of NFS is not said to be Ceph’s', () => {
+  const storage = { ceph: false, weka: false, nfs: true, ready: { status: 'True' } };
+  const { backends } = storageInventory(withReport({ storage }));
+  assert.deepEqual(
+    backends.map((one) => [one.configured, 'ready' in one]),
+    [
+      ['not_configured', false],
+      ['not_configured', false],
+      ['configured', false],
+    ],
+  );
+});
+
+test('purchase is on the Ceph entry of an active or provisioning cluster only; what was bought is still told', () => {
+  const offered = { provisioning: true, active: true, releasing: false, released: false };
+  for (const [clusterState, expected] of Object.entries(offered)) {
+    const entry = storageInventory({
+      ...facts,
+      clusterState: clusterState as OptionFacts['clusterState'],
+      purchased: { ceph: 20, nfs: 0 },
+    });
+    const [ceph, ...others] = entry.backends;
+    assert.equal(ceph !== undefined && 'purchase' in ceph, expected, clusterState);
+    assert.equal(ceph?.purchasedRawBytes, 20);
+    assert.equal(
+      others.some((one) => 'purchase' in one),
+      false,
+    );
+  }
+});
+
+test('before a cluster has reported, every backend is unknown', () => {
+  const { state, backends } = storageInventory({ ...facts, observation: undefined });
+  assert.equal(state, 'unknown');
+  assert.deepEqual(
+    backends.map((one) => one.configured),
+    ['unknown', 'unknown', 'unknown'],
+  );
+});
+
+test('lastTransitionTime is when the status last changed', () => {
+  const yes = (rest = {}) => ({
+    scheduler: { configured: 'sunk' as const, ready: { status: 'True' as const, ...rest } },
+  });
+  const no = { scheduler: { configured: 'sunk' as const, ready: { status: 'False' as const, reason: 'x' } } };
+  const since = (one: ReturnType<typeof yes> | typeof no) =>
+    (one.scheduler.ready as { lastTransitionTime?: string }).lastTransitionTime;
+  const first = withTransitionTimes(yes(), undefined, 't1');
+  assert.equal(since(first), 't1');
+  const second = withTransitionTimes(yes(), first, 't2');
+  assert.equal(since(second), 't1');
+  const third = withTransitionTimes(no, second, 't3');
+  assert.equal(since(third), 't3');
+  const reworded = { scheduler: { ...no.scheduler, ready: { ...no.scheduler.ready, reason: 'y' } } };
+  assert.equal(since(withTransitionTimes(reworded, third, 't4')), 't3');
+  assert.equal(since(withTransitionTimes(yes(), third, 't5')), 't5');
+  assert.equal(since(withTransitionTimes(yes({ lastTransitionTime: 'its own' }), second, 't6')), 'its own');
+  const other = { scheduler: { configured: 'kubernetes' as const, ready: { status: 'True' as const } } };
+  assert.equal(
+    since(withTransitionTimes(other, second, 't7') as never),
+    't7',
+    'another scheduler, another condition',
+  );
+  const storage = { storage: { ceph: true, weka: false, nfs: false, ready: { status: 'True' as const } } };
+  const stored = withTransitionTimes(storage, undefined, 't1');
+  assert.deepEqual(withTransitionTimes(storage, stored, 't2'), stored);
+  assert.deepEqual(withTransitionTimes({}, stored, 't2'), {});
+});
+
+test('a machine is fresh, stale when its heartbeat is missed, unknown when none is due any more', () => {
+  const at = (age: number, isHeartbeatDue = true) =>
+    freshness({ observedAt: now - age, isHeartbeatDue, now });
+  assert.equal(at(0), 'fresh');
+  assert.equal(at(120_000), 'fresh');
+  assert.equal(at(120_001), 'stale');
+  assert.equal(at(120_001, false), 'unknown');
+});

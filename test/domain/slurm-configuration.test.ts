@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  changedFields,
+  checkSlurmConfiguration,
+  type SlurmConfiguration,
+} from '../../src/domain/slurm-configuration.ts';
+
+const KiB = 1024;
+const script = (bytes: number) => `#!${'x'.repeat(bytes - 2)}`;
+const files = (count: number, bytes: number, name = 'f') =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}${i}`, script(bytes)]));
+const parsed = (text: string) => JSON.parse(text) as Record<string, string>;
+
+const lawful: [string, SlurmConfiguration][] = [
+  ['nothing at all', {}],
+  ['empty maps', { prolog: {}, epilog: {}, controllerEtc: {} }],
+  ['scripts that are nothing but #!', { prolog: { a: '#!' }, epilog: { a: '#!' } }],
+  ['a controller file without #!', { controllerEtc: { 'topology.conf': '' } }],
+  ['every character a file name may have', { controllerEtc: { 'AZaz09-_.': 'x' } }],
+  ['a name of 255 characters', { controllerEtc: { ['n'.repeat(255)]: 'x' } }],
+  [
+    'names that only look like the service’s own',
+    { controllerEtc: { 'Slurm.conf': '', 'slurm.conf.d': '' } },
+  ],
+  ['slurm.conf as the name of a script', { prolog: { 'slurm.conf': '#!/bin/sh' } }],
+  ['a name that objects have', { prolog: parsed('{"__proto__":"#!/bin/sh","constructor":"#!"}') }],
+  ['a file of exactly 64 KiB', { controllerEtc: { a: 'x'.repeat(64 * KiB) } }],
+  ['a file of exactly 64 KiB in UTF-8', { controllerEtc: { a: 'é'.repeat(32 * KiB) } }],
+  ['scripts of exactly 64 KiB', { prolog: files(1, 64 * KiB), epilog: files(1, 64 * KiB) }],
+  [
+    'exactly 256 KiB together',
+    { prolog: files(2, 64 * KiB), epilog: files(1, 64 * KiB), controllerEtc: files(1, 64 * KiB) },
+  ],
+  [
+    'any size and any nonsense in the fields that are not validated',
+    {
+      slurmPartitions: 'x'.repeat(300 * KiB),
+      slurmExtraConfig: 'NotASetting',
+      cgroupExtraConfig: '\0',
+      gresConf: '',
+      loginS6Packages: 'no shebang',
+      computeS6Packages: 'x'.repeat(65 * KiB),
+    },
+  ],
+];
+for (const [what, configuration] of lawful) {
+  test(`taken: ${what}`, () => checkSlurmConfiguration(configuration));
+}
+
+const refused: [string, SlurmConfiguration, RegExp][] = [
+  ['prolog scripts start with #!', { prolog: { 'p.sh': 'echo' } }, /prolog file "p\.sh".*"#!"/],
+  ['epilog scripts start with #!', { epilog: { 'e.sh': ' #!/bin/sh' } }, /epilog file "e\.sh".*"#!"/],
+  ['an empty script does not start with #!', { epilog: { 'e.sh': '' } }, /epilog file "e\.sh"/],
+  ['a byte order mark comes before #!', { prolog: { a: '\uFEFF#!/bin/sh' } }, /prolog file "a"/],
+  ['the second script counts too', { prolog: { a: '#!', b: 'x' } }, /prolog file "b"/],
+  ...['a/b', 'a b', '', 'ä', 'a\n', '\0', 'a\\b', 'a:b', '..\u2044x'].flatMap((name) =>
+    (['prolog', 'epilog', 'controllerEtc'] as const).map((field): [string, SlurmConfiguration, RegExp] => [
+      `${field} file names contain only letters, digits, -, _ and .: ${JSON.stringify(name)}`,
+      { [field]: { [name]: '#!' } },
+      new RegExp(`${field} file.*letters, digits`),
+    ]),
+  ),
+  ['. is no file', { controllerEtc: { '.': '' } }, /controllerEtc file "\."/],
+  ['.. is no file', { prolog: { '..': '#!' } }, /prolog file "\.\."/],
+  ['no file has a name of 256 characters', { epilog: { ['n'.repeat(256)]: '#!' } }, /epilog file "n+"/],
+  ...['slurm.conf', 'cgroup.conf', 'gres.conf', 'plugstack.conf'].map(
+    (name): [string, SlurmConfiguration, RegExp] => [
+      `controllerEtc does not contain ${name}`,
+      { controllerEtc: { 'ok.conf': '', [name]: '' } },
+      new RegExp(`controllerEtc file "${name.replace('.', '\\.')}"`),
+    ],
+  ),
+  ...(['prolog', 'epilog', 'controllerEtc'] as const).map((field): [string, SlurmConfiguration, RegExp] => [
+    `a ${field} file is at most 64 KiB`,
+    { [field]: { big: script(64 * KiB + 1) } },
+    new RegExp(`${field} file "big" is 65537 bytes.*64 KiB`),
+  ]),
+  [
+    'sizes are bytes of UTF-8, not characters',
+    { controllerEtc: { a: `${'é'.repeat(32 * KiB)}x` } },
+    /controllerEtc file "a" is 65537 bytes/,
+  ],
+  [
+    'prolog, epilog and controllerEtc together are at most 256 KiB',
+    { prolog: files(2, 64 * KiB), epilog: files(2, 64 * KiB), controllerEtc: { one: 'x' } },
+    /together are 262145 bytes.*256 KiB/,
+  ],
+];
+for (const [what, configuration, message] of refused) {
+  test(`400 invalid_scheduler_config: ${what}`, () => {
+    assert.throws(() => checkSlurmConfiguration(configuration), {
+      name: 'DomainError',
+      code: 'invalid_scheduler_config',
+      message,
+    });
+  });
+}
+
+test('the fields that changed are named; the order of files and fields means nothing', () => {
+  const before = { slurmExtraConfig: 'a', prolog: { a: '#!', b: '#!b' } };
+  assert.deepEqual(changedFields(before, { prolog: { b: '#!b', a: '#!' }, slurmExtraConfig: 'a' }), []);
+  assert.deepEqual(changedFields({}, {}), []);
+  assert.deepEqual(changedFields(before, {}), ['prolog', 'slurmExtraConfig']);
+  assert.deepEqual(changedFields({}, { gresConf: '' }), ['gresConf']);
+  assert.deepEqual(changedFields({}, { prolog: {} }), ['prolog']);
+  assert.deepEqual(changedFields(before, { ...before, prolog: { a: '#!', b: '#!c' } }), ['prolog']);
+  assert.deepEqual(changedFields(before, { ...before, prolog: { a: '#!' } }), ['prolog']);
+  assert.deepEqual(changedFields({ prolog: parsed('{"__proto__":"#!"}') }, { prolog: {} }), ['prolog']);
+});

@@ -1,0 +1,219 @@
+/** The operator's command line against the whole service: the walk of one who runs an installation. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createMachine, type Result, sessionAt } from '../cli/harness.ts';
+import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+/** The command line of somebody who is signed in, `root` unless said otherwise. */
+async function operator(t: TestContext, app: TestApp, name = 'root') {
+  const machine = await createMachine(t);
+  const accessToken = await app.issuer.token(name);
+  await machine.writeProfile([sessionAt(app.businessUrl, { accessToken })]);
+  const admin = (args: string, input = '') => machine.run(['admin', ...args.split(' ')], { input });
+  const ok = async (args: string, input = '') => {
+    const { status, stdout, stderr } = await admin(args, input);
+    assert.equal(status, 0, `${args}: ${stderr}`);
+    return stdout;
+  };
+  const read = async (args: string) => JSON.parse(await ok(`${args} -o json`));
+  return { ...machine, admin, ok, read };
+}
+
+function refused({ status, stdout, stderr }: Result, sentence: RegExp): void {
+  assert.deepEqual([status, stdout], [1, ''], stderr);
+  assert.match(stderr, sentence);
+  assert.equal(stderr.split('\n').length, 2, 'one line');
+}
+
+test('what export writes, apply takes and finds nothing to change', async (t) => {
+  await using app = await startTestApp();
+  const { ok, directory } = await operator(t, app);
+  const file = join(directory, 'lab.yaml');
+  await writeFile(file, await ok('export'));
+  assert.equal(await ok(`plan -f ${file} --prune`), 'Nothing would change.\n');
+  assert.equal(await ok(`apply -f ${file} --prune`), 'Nothing to change.\n');
+});
+
+test('plan shows what apply does, once', async (t) => {
+  await using app = await startTestApp();
+  const { ok, admin, directory } = await operator(t, app);
+  const file = join(directory, 'lab.yaml');
+  const lab = `organizations:
+  - slug: physics
+    name: Physics
+    members:
+      - { email: ada@physics.example, role: owner }
+      - { email: zoe@physics.example, role: member, username: zoe, permissions: [clusters.read] }
+`;
+  await writeFile(file, lab);
+  const planned = await ok(`plan -f ${file}`);
+  assert.match(planned, /^ACTION +KIND +NAME +WHAT\n/);
+  assert.match(planned, /\ncreate +person +zoe@physics\.example/);
+  assert.match(planned, /\ncreate +member +physics\/zoe@physics\.example +.*zoe/);
+  assert.equal(await ok(`apply -f ${file}`), planned);
+  assert.equal(await ok(`apply -f ${file}`), 'Nothing to change.\n');
+  const table = await ok('member list --organization physics --email zoe@physics.example');
+  assert.match(table, /\nzoe@physics\.example {2}member {2}zoe +clusters\.read {2}user_/);
+
+  await writeFile(file, lab.replace('role: owner', 'role: emperor'));
+  refused(await admin(`apply -f ${file}`), /lab\.yaml: .*role/);
+  await writeFile(file, 'organizations: [');
+  refused(await admin(`plan -f ${file}`), /lab\.yaml:1:\d+: /);
+});
+
+test('plan says in words which accounts appear, what restarts, and whose jobs that ends', async (t) => {
+  const job = { id: '17', user: 'bob', name: 'train', machines: ['alpha-1'] };
+  const [first, ...others] = physics.clusters ?? [];
+  assert.ok(first?.simulated);
+  const simulated = { ...first.simulated, runningJobs: [job] };
+  await using app = await startTestApp({
+    lab: { ...physics, clusters: [{ ...first, simulated }, ...others] },
+  });
+  const { ok, directory } = await operator(t, app);
+  const key = await app.write('/me/ssh-keys', { as: 'eve', body: { public_key: newPublicKey() } });
+  assert.equal(key.status, 201);
+  const file = join(directory, 'lab.yaml');
+  const eve = '{ email: eve@physics.example, role: member, permissions: [clusters.ssh] }';
+  await writeFile(file, `organizations: [{ slug: physics, name: Physics, members: [${eve}] }]`);
+  await eventually(
+    () => ok(`plan -f ${file}`),
+    (planned) =>
+      planned ===
+      `ACTION  KIND    NAME                         WHAT
+update  member  physics/eve@physics.example  permissions none → clusters.ssh
+
+On cluster alpha:
+  New login accounts: eve.
+  Restarts, in this order: login nodes, then Slurm controller, then accounting service, then compute nodes one at a time.
+  Running jobs that end:
+    JOB  USER  NAME   MACHINES
+    17   bob   train  alpha-1
+`,
+  );
+});
+
+test('people, members and organizations are managed by name', async (t) => {
+  await using app = await startTestApp();
+  const { ok, read, admin } = await operator(t, app);
+  await ok('organization add biology --name Biology --owner dora@biology.example --domain biology.example');
+  await ok('organization rename biology Life');
+  await ok('organization domains biology --none');
+  const { organizations } = await read('organization list');
+  const biology = organizations.find(
+    (one: { organization: { slug: string } }) => one.organization.slug === 'biology',
+  );
+  assert.deepEqual(
+    [biology.organization.display_name, biology.auto_join_domains, biology.member_count],
+    ['Life', [], 1],
+  );
+
+  const person = await read('person add zoe@biology.example --name Zoe --staff staff.read');
+  assert.deepEqual([person.primary_email, person.staff_keys], ['zoe@biology.example', ['staff.read']]);
+  assert.deepEqual((await read('person staff zoe@biology.example --none')).staff_keys, []);
+  refused(await admin('person password zoe@biology.example', 'secret\n'), /another issuer/);
+
+  const inBiology = '--organization biology';
+  await ok(`member add zoe@biology.example ${inBiology} --username zz --permission clusters.read`);
+  await ok(`member username zoe@biology.example zoe ${inBiology}`);
+  await ok(`member permissions zoe@biology.example clusters.read clusters.ssh ${inBiology}`);
+  assert.match(
+    await ok(`member list ${inBiology}`),
+    /\nzoe@biology\.example +member +zoe +clusters\.read,clusters\.ssh +user_/,
+  );
+  await ok(`member role zoe@biology.example owner ${inBiology}`);
+  await ok(`member role dora@biology.example member ${inBiology}`);
+  refused(await admin(`member remove zoe@biology.example ${inBiology}`), /owner/);
+  await ok(`member remove dora@biology.example ${inBiology}`);
+  assert.equal((await read('person deactivate dora@biology.example')).lifecycle_state, 'deactivated');
+  assert.equal((await read('person reactivate dora@biology.example')).lifecycle_state, 'active');
+});
+
+test('clusters, machines, grants and reservations are managed by name', async (t) => {
+  await using app = await startTestApp();
+  const { ok, read, admin } = await operator(t, app);
+  await ok(
+    'cluster add gamma --organization physics --scheduler kubernetes --site-id room-2 --simulated 1x4',
+  );
+  await eventually(
+    () => ok('cluster list'),
+    (table) => /\ngamma +physics +kubernetes +active +room-2 +simulated /.test(table),
+  );
+
+  const machine = async () => (await read('machine list --cluster alpha')).machines[0];
+  const { name } = await eventually(machine, (one) => one !== undefined);
+  assert.equal((await read(`machine quarantine ${name} --cluster alpha`)).lifecycle_state, 'quarantined');
+  assert.equal((await read(`machine admit ${name} --cluster ${alpha}`)).lifecycle_state, 'admitted');
+
+  const { grant } = await read(
+    'grant add eve@elsewhere.example --cluster gamma --relation kubernetes.viewer --namespace team-a --expires 2099-01-01',
+  );
+  assert.match(
+    await ok('grant list'),
+    /\neve@elsewhere\.example +gamma +kubernetes\.viewer +team-a +- +2099-01-01T00:00:00/,
+  );
+  await ok(`grant revoke ${grant.id}`);
+  assert.equal((await admin('grant list')).stderr, 'There are no grants.\n');
+
+  const { id } = await read('reservation add --cluster alpha --nodes 2');
+  assert.match(await ok('reservation list'), new RegExp(`\nactive +2 +${alpha} .*${id}`));
+  assert.equal((await read(`reservation end ${id}`)).state, 'ended');
+
+  assert.equal((await admin('purchase list')).stderr, 'There are no purchases.\n');
+  assert.equal((await admin('session list')).stderr, 'There are no open sessions.\n');
+  assert.match(await ok('gateway key'), /^ssh-ed25519 [A-Za-z0-9+/=]+( \S+)?\n$/);
+
+  assert.equal((await admin('cluster release gamma')).status, 2);
+  await ok('cluster release gamma --yes');
+  await eventually(
+    () => ok('cluster list'),
+    (table) => /\ngamma .* released /.test(table),
+  );
+});
+
+test('the audit trail tells who did what, when and why, and verifies', async (t) => {
+  await using app = await startTestApp();
+  const { ok, admin, run } = await operator(t, app);
+  const why = 'für Zoë – new';
+  const args = ['admin', 'person', 'add', 'zoe@physics.example', '--reason', why];
+  assert.equal((await run(args)).status, 0);
+  await ok('member add zoe@physics.example --organization physics');
+  refused(await admin('person add zoe@physics.example'), /zoe@physics\.example/);
+
+  const lines = (text: string) =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+  const trail = lines(await ok('audit --person zoe@physics.example --since 1h'));
+  assert.deepEqual(
+    trail.map(({ operation, reason, actor_email: actor, result }) => [operation, reason, actor, result]),
+    [
+      ['operatorCreatePerson', why, 'root@physics.example', 'done'],
+      ['addMember', 'andromeda admin member add', 'root@physics.example', 'done'],
+    ],
+  );
+  const whole = lines(await ok('audit'));
+  assert.deepEqual(
+    whole.map(({ seq }) => seq),
+    whole.map((_, index) => index + 1),
+  );
+  assert.equal(whole.at(-1).result, 'refused: invalid_state');
+  assert.equal((await admin('audit --from 2099-01-01')).stdout, '');
+
+  const verified = await ok('audit verify');
+  const [, entries, head] = /^entries (\d+)\nhead (\d+:sha256:[0-9a-f]{64})\n$/.exec(verified) ?? [];
+  assert.equal(Number(entries), whole.length, verified);
+  await ok('cluster release beta --yes');
+  assert.equal(await ok(`audit verify --head ${head}`).then((text) => text.startsWith('entries ')), true);
+  refused(await admin(`audit verify --head 9999:sha256:${'0'.repeat(64)}`), /The trail was cut/);
+});
+
+test('whoever is no operator is told so in one line', async (t) => {
+  await using app = await startTestApp();
+  const { admin } = await operator(t, app, 'bob');
+  for (const args of ['export', 'cluster list', 'audit', 'organization list'])
+    refused(await admin(args), /staff/);
+});

@@ -1,0 +1,257 @@
+/** An installation from nothing, by its operator, with the real program and real ssh: README, "Your own installation". */
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { stringify } from 'yaml';
+import { createBrowser } from '../identity/issuer/harness.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+
+const program = resolve('scripts/andromeda');
+const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
+
+interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+test('from an empty directory to a session and its end', { skip: withoutSsh }, async (t) => {
+  using home = temporaryDirectory();
+  const here = home.path;
+  const [platform, business, gateway, issuer] = await freePorts(4);
+  const platformUrl = `http://127.0.0.1:${platform}`;
+  const config = join(here, 'andromeda.yaml');
+  writeFileSync(
+    config,
+    stringify({
+      platform: { listen: `127.0.0.1:${platform}` },
+      business: { listen: `127.0.0.1:${business}` },
+      gateway: { listen: `127.0.0.1:${gateway}`, port: gateway },
+      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+      sync: { intervalSeconds: 1 },
+    }),
+  );
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: here,
+    XDG_STATE_HOME: here,
+    XDG_CACHE_HOME: join(here, '.cache'),
+  };
+  const run = (args: string[], input = '', file = program): Promise<Ran> =>
+    new Promise((done) => {
+      const child = execFile(file, args, { env, timeout: 30_000 }, (error, stdout, stderr) =>
+        done({ code: error ? ((error.code as unknown as number) ?? 255) : 0, stdout, stderr }),
+      );
+      child.stdin?.end(input);
+    });
+  const admin = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await run(['admin', ...args]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+
+  await t.test('admin bootstrap makes the first operator on the host, and says what to do next', async () => {
+    const { code, stdout, stderr } = await run(
+      ['admin', 'bootstrap', '--config', config, '--email', 'Ada@physics.example', '--name', 'Ada'],
+      'correct horse\n',
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /ada@physics\.example is an operator/);
+    assert.ok(stdout.includes(`auth login --url ${platformUrl}`));
+    assert.equal(statSync(join(here, 'data/andromeda.db')).mode & 0o777, 0o600);
+  });
+
+  const server = spawn(program, ['serve', '--config', config], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  server.stderr.setEncoding('utf8').on('data', (part) => {
+    log += part;
+  });
+  t.after(async () => {
+    const ended = new Promise((done) => server.once('exit', done));
+    server.kill('SIGTERM');
+    await ended;
+  });
+  await eventually(
+    async () => log,
+    (text) => text.includes('serve.ready'),
+    20_000,
+  );
+
+  const signIn = async (email: string, password: string, profile: string): Promise<string> => {
+    const child = spawn(program, ['auth', 'login', '--url', platformUrl, '--profile', profile], { env });
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (part) => {
+      printed += part;
+    });
+    const exited = new Promise((done) => child.on('exit', done));
+    const find = async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '';
+    const address = await eventually(find, (found) => found !== '', 20_000);
+    const browser = createBrowser(address);
+    let page = await browser.visit(address);
+    page = await browser.submit(page, '/device/sign-in', { email, password });
+    if (page.status !== 303) {
+      child.kill();
+      return 'refused';
+    }
+    page = await browser.visit(page.location ?? '');
+    await browser.submit(page, '/device/approval', { decision: 'approve' });
+    assert.equal(await exited, 0, printed);
+    return printed;
+  };
+
+  await t.test('which also works while the server runs', async () => {
+    const { code, stderr } = await run(
+      ['admin', 'bootstrap', '--config', config, '--email', 'grace@physics.example'],
+      'another secret\n',
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(await signIn('grace@physics.example', 'another secret', 'grace'), /grace/);
+    const { stdout } = await run(['call', '--profile', 'grace', 'business', 'GET', '/me']);
+    assert.deepEqual(JSON.parse(stdout).staff_keys, ['staff.operate']);
+  });
+
+  await t.test('the operator signs in and applies a lab file', async () => {
+    assert.match(await signIn('ada@physics.example', 'correct horse', 'default'), /Ada/);
+    const lab = {
+      organizations: [
+        {
+          slug: 'physics',
+          name: 'Physics',
+          members: [
+            { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+            { email: 'bob@physics.example', role: 'member', username: 'bob', permissions: ['clusters.ssh'] },
+          ],
+        },
+      ],
+      clusters: [
+        {
+          name: 'alpha',
+          organization: 'physics',
+          scheduler: 'sunk',
+          simulated: { computeNodes: 2, gpusPerNode: 8 },
+        },
+      ],
+    };
+    const file = join(here, 'lab.yaml');
+    writeFileSync(file, stringify(lab));
+    assert.match(await admin('plan', '-f', file), /create +cluster +alpha/);
+    assert.match(await admin('apply', '-f', file), /create +member +physics\/bob@physics\.example/);
+    const again = await run(['admin', 'apply', '-f', file]);
+    assert.match(again.stdout + again.stderr, /[Nn]othing to change/);
+    const exported = await admin('export');
+    writeFileSync(file, exported);
+    const same = await run(['admin', 'apply', '--prune', '-f', file]);
+    assert.match(same.stdout + same.stderr, /[Nn]othing to change/);
+  });
+
+  await t.test('gateway key prints the one line that login nodes need', async () => {
+    assert.match(await admin('gateway', 'key'), /^ssh-ed25519 [A-Za-z0-9+/=]+( \S+)?\n$/);
+  });
+
+  const key = join(here, 'id_ed25519');
+  const call = async (profile: string, api: string, method: string, path: string, body?: object) => {
+    const headers = body
+      ? ['-H', `Idempotency-Key: ${Math.random()}`, '-H', 'Audit-Reason: test', '-d', JSON.stringify(body)]
+      : [];
+    const { code, stdout, stderr } = await run(['call', '--profile', profile, ...headers, api, method, path]);
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout);
+  };
+
+  await t.test('a password of the operator’s lets a member sign in, register a key and log in', async () => {
+    const set = await run(['admin', 'person', 'password', 'bob@physics.example'], 'bobs secret\n');
+    assert.equal(set.code, 0, set.stderr);
+    assert.ok(!(set.stdout + set.stderr).includes('bobs secret'));
+    await signIn('bob@physics.example', 'bobs secret', 'bob');
+    assert.equal((await run(['-q', '-t', 'ed25519', '-N', '', '-f', key], '', 'ssh-keygen')).code, 0);
+    await call('bob', 'business', 'POST', '/me/ssh-keys', { public_key: readFileSync(`${key}.pub`, 'utf8') });
+  });
+
+  const org = (await call('bob', 'business', 'GET', '/me')).default_org_id;
+  const [cluster] = (await call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`)).items;
+  const access = () =>
+    call('bob', 'platform', 'GET', `/clusters/${cluster.id}/ssh-access?organizationId=${org}`);
+  await eventually(access, (answer) => answer.ready, 20_000);
+  const ssh = [
+    ...[
+      'StrictHostKeyChecking=no',
+      'UserKnownHostsFile=/dev/null',
+      'BatchMode=yes',
+      'LogLevel=ERROR',
+    ].flatMap((o) => ['-o', o]),
+    ...['-i', key, '-p', String(gateway), `${cluster.id}.bob@127.0.0.1`],
+  ];
+  const openSession = async () => {
+    const child = spawn('ssh', [...ssh, 'echo in; sleep 60'], { env });
+    let out = '';
+    let err = '';
+    child.stdout.setEncoding('utf8').on('data', (part) => {
+      out += part;
+    });
+    child.stderr.setEncoding('utf8').on('data', (part) => {
+      err += part;
+    });
+    const ended = new Promise((done) => child.on('exit', done));
+    await eventually(
+      async () => out,
+      (text) => text.includes('in'),
+      15_000,
+    );
+    return { ended, said: () => err };
+  };
+
+  await t.test(
+    'session list shows an open session, session close ends it and tells the person why',
+    async () => {
+      const session = await openSession();
+      const list = JSON.parse(await admin('session', 'list', '-o', 'json'));
+      const [{ id, login_name }] = list.sessions ?? list;
+      assert.equal(login_name, `${cluster.id}.bob`);
+      await admin('session', 'close', id, '--reason', 'maintenance at noon');
+      await session.ended;
+      assert.match(session.said(), /maintenance at noon/);
+    },
+  );
+
+  await t.test('removing a member closes their open session and lets them in no more', async () => {
+    const session = await openSession();
+    await admin('member', 'remove', '--organization', 'physics', 'bob@physics.example');
+    await session.ended;
+    assert.notEqual(session.said(), '');
+    const again = await run(ssh.concat('true'), '', 'ssh');
+    assert.equal(again.code, 255);
+  });
+
+  await t.test('the audit trail has all of it, and verifies', async () => {
+    const lines = (await admin('audit', '--person', 'bob@physics.example'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const operations = lines.map((entry) => entry.operation);
+    for (const operation of [
+      'operatorSetPassword',
+      'registerSshKey',
+      'operatorCloseSession',
+      'removeMember',
+    ]) {
+      assert.ok(operations.includes(operation), `${operation} is not among ${operations}`);
+    }
+    assert.match(await admin('audit', 'verify'), /\d+:sha256:[0-9a-f]{64}/);
+    assert.ok(!JSON.stringify(lines).includes('secret') && !log.includes('secret'));
+  });
+
+  await t.test('cluster release takes the cluster out of service', async () => {
+    const refused = await run(['admin', 'cluster', 'release', 'alpha']);
+    assert.notEqual(refused.code, 0);
+    await admin('cluster', 'release', 'alpha', '--yes');
+    await eventually(
+      () => call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`),
+      (answer) => answer.items[0].status.lifecycleState === 'released',
+      20_000,
+    );
+  });
+});

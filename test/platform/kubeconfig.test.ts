@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { refused, setCluster, setSimulated, silence, tokenFor } from './support.ts';
+
+const noKubectl =
+  spawnSync('kubectl', ['version', '--client']).status === 0
+    ? false
+    : 'kubectl is not installed (Debian package kubernetes-client)';
+const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
+const later = new Date(Date.parse(soon) + 3_600_000).toISOString();
+const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const grant = (name: string, cluster: string, rest = {}) => ({
+  user: `${name}@elsewhere.example`,
+  cluster,
+  relation: 'kubernetes.viewer' as const,
+  ...rest,
+});
+
+test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
+  await using service = await startTestApp({
+    identity: { kubernetes: { clientId: 'the-clusters', usernameClaim: 'email' } },
+    lab: {
+      ...physics,
+      organizations: (physics.organizations ?? []).map((organization) => ({
+        ...organization,
+        members: [
+          ...(organization.members ?? []),
+          ...(organization.slug === 'physics'
+            ? [
+                {
+                  email: 'dora@physics.example',
+                  role: 'member' as const,
+                  permissions: ['clusters.kubernetes' as const],
+                },
+              ]
+            : []),
+        ],
+      })),
+      clusters: (physics.clusters ?? []).map((cluster) =>
+        cluster.name === 'alpha'
+          ? {
+              ...cluster,
+              simulated: {
+                computeNodes: 1,
+                gpusPerNode: 1,
+                applyMs: 0,
+                kubernetes: {
+                  server: 'https://10.0.0.5:6443',
+                  certificateAuthority: pem,
+                  version: 'v1.33.1',
+                },
+              },
+            }
+          : cluster,
+      ),
+      grants: [
+        grant('forever', 'beta', { expiresAt: soon }),
+        grant('forever', 'beta', { namespace: 'team-a' }),
+        grant('longest', 'beta', { namespace: 'team-a', expiresAt: later }),
+        grant('longest', 'beta', { expiresAt: soon }),
+        grant('longest', 'alpha'),
+        grant('dora', 'beta', { expiresAt: soon }),
+        { ...grant('', 'beta', { expiresAt: soon }), user: 'dora@physics.example' },
+      ],
+    },
+  });
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const kubeconfig = (call: object = { as: 'dora' }, id = alpha) =>
+    service.platform(`/clusters/${id}/kubeconfig?organizationId=${org}`, call);
+  const held = async (name: string, id = beta) =>
+    kubeconfig({ token: await tokenFor(service, `${name}@elsewhere.example`) }, id);
+  for (const id of [alpha, beta]) {
+    await eventually(
+      () => kubeconfig({ as: 'dora' }, id),
+      ({ status }) => status === 200,
+    );
+  }
+
+  await t.test('a file for kubectl, with where the cluster is as the cluster itself reports it', async () => {
+    const { status, body, headers } = await kubeconfig();
+    assert.equal(status, 200);
+    assert.equal(headers.get('cache-control'), 'no-store');
+    assert.deepEqual(Object.keys(body), ['kubeconfig']);
+    const file = parse(body.kubeconfig);
+    assert.deepEqual(file.clusters, [
+      {
+        name: alpha,
+        cluster: {
+          server: 'https://10.0.0.5:6443',
+          'certificate-authority-data': Buffer.from(pem).toString('base64'),
+        },
+      },
+    ]);
+    assert.deepEqual(file.contexts, [{ name: alpha, context: { cluster: alpha, user: alpha } }]);
+    assert.equal(file['current-context'], alpha);
+    const [{ name, user }] = file.users;
+    assert.equal(name, alpha);
+    assert.deepEqual(Object.keys(user), ['exec'], 'no credential');
+    assert.equal(user.exec.command, 'kubectl');
+    assert.deepEqual(user.exec.args, [
+      'oidc-login',
+      'get-token',
+      `--oidc-issuer-url=${service.issuer.url}`,
+      '--oidc-client-id=the-clusters',
+      '--oidc-extra-scope=email',
+      '--grant-type=device-code',
+    ]);
+  });
+
+  await t.test('it is the same file for everyone, and holds nothing of the caller', async () => {
+    assert.equal((await kubeconfig({ as: 'ada' })).body.kubeconfig, (await kubeconfig()).body.kubeconfig);
+    const { kubeconfig: text } = (await kubeconfig()).body;
+    assert.equal(/token:|password|client-key|client-certificate|dora/.test(text), false);
+  });
+
+  await t.test('kubectl takes it', { skip: noKubectl }, async () => {
+    using directory = temporaryDirectory();
+    const file = join(directory.path, 'config');
+    writeFileSync(file, (await held('forever')).body.kubeconfig);
+    const kubectl = (...args: string[]) =>
+      execFileSync('kubectl', ['--kubeconfig', file, ...args], {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+        env: { ...process.env, HOME: directory.path },
+      });
+    const view = JSON.parse(kubectl('config', 'view', '--raw', '-o', 'json'));
+    assert.equal(view['current-context'], beta);
+    assert.equal(view.users[0].user.exec.command, 'kubectl');
+    assert.match(kubectl('config', 'current-context'), new RegExp(beta));
+    assert.equal(
+      JSON.parse(kubectl('config', 'view', '--minify', '-o', 'json')).contexts[0].context.namespace,
+      'team-a',
+    );
+  });
+
+  await t.test(
+    'admitted by permission: no accessExpiresAt, even for a holder of a grant that expires',
+    async () => {
+      assert.equal('accessExpiresAt' in (await kubeconfig({ as: 'dora' }, beta)).body, false);
+    },
+  );
+
+  await t.test('admitted by grants: accessExpiresAt is that of the one that lasts longest', async () => {
+    assert.equal((await held('longest')).body.accessExpiresAt, later);
+    assert.equal('accessExpiresAt' in (await held('longest', alpha)).body, false, 'another cluster');
+    assert.equal('accessExpiresAt' in (await held('forever')).body, false, 'one does not expire');
+  });
+
+  await t.test('admitted to one namespace, kubectl begins there', async () => {
+    const contextOf = async (name: string, id = beta) =>
+      parse((await held(name, id)).body.kubeconfig).contexts[0].context;
+    assert.deepEqual(await contextOf('longest'), { cluster: beta, user: beta, namespace: 'team-a' });
+    assert.deepEqual(await contextOf('longest', alpha), { cluster: alpha, user: alpha });
+  });
+
+  await t.test('a grant opens nothing any more at the second at which it expires', async () => {
+    await silence(service, beta);
+    service.advance(Date.parse(soon) - Date.now() - 500);
+    // The cluster is silent, so what is asked for is there and not ready.
+    refused(await held('dora'), 409, 'invalid_state');
+    service.advance(500);
+    refused(await held('dora'), 403, 'forbidden');
+    refused(await held('forever'), 409, 'invalid_state');
+    service.advance(Date.now() - Date.parse(soon));
+  });
+
+  await t.test(
+    '409 when the Kubernetes API is not ready, or the cluster has not said so lately',
+    async () => {
+      await setSimulated(service, alpha, { kubernetes: { ready: false } });
+      const { body } = await eventually(kubeconfig, ({ status }) => status !== 200);
+      assert.deepEqual([body.code, body.retryable], ['invalid_state', false]);
+      assert.match(body.message, /not ready/);
+      await setSimulated(service, alpha, { kubernetes: {} });
+      await eventually(kubeconfig, ({ status }) => status === 200);
+      await silence(service, alpha);
+      service.advance(121_000);
+      refused(await kubeconfig(), 409, 'invalid_state', /not reported/);
+      service.advance(-121_000);
+    },
+  );
+
+  for (const state of ['provisioning', 'releasing', 'released']) {
+    await t.test(`409 when the cluster is ${state}`, async () => {
+      await setCluster(service, alpha, { state });
+      refused(await kubeconfig(), 409, 'invalid_state', new RegExp(state));
+      refused(await kubeconfig({ as: 'bob' }), 403, 'forbidden');
+    });
+  }
+});
+
+test('503 where the installation offers no sign-in to Kubernetes, to whoever may ask', async () => {
+  await using service = await startTestApp();
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const path = `/clusters/${beta}/kubeconfig?organizationId=${org}`;
+  refused(
+    await service.platform(path, { as: 'ada' }),
+    503,
+    'customer_kubernetes_login_not_configured',
+    /identity\.kubernetes/,
+  );
+  refused(await service.platform(path, { as: 'bob' }), 403, 'forbidden');
+  const missing = path.replace(beta, '00000000-0000-4000-8000-000000000000');
+  refused(await service.platform(missing, { as: 'ada' }), 404, 'not_found');
+});

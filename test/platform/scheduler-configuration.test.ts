@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createCluster } from '../../src/store/clusters.ts';
+import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
+import { refused, setCluster, silence } from './support.ts';
+
+const KiB = 1024;
+const everything = {
+  slurmPartitions: 'PartitionName=gpu Nodes=ALL Default=YES',
+  slurmExtraConfig: 'MaxArraySize=2000\nNotASetting=1',
+  cgroupExtraConfig: 'ConstrainSwapSpace=yes',
+  gresConf: 'AutoDetect=nvml',
+  prolog: { '50-check.sh': '#!/bin/sh\nexit 0\n' },
+  epilog: { 'clean_up-1.sh': '#!/bin/bash\n' },
+  controllerEtc: { 'topology.conf': 'SwitchName=s1 Nodes=ALL\n' },
+  loginS6Packages: 'apt-get install -y htop',
+  computeS6Packages: 'apt-get install -y nvtop',
+};
+const { slurmPartitions, gresConf, ...forDefault } = everything;
+
+test('Slurm configuration', async (t) => {
+  await using service = await startTestApp({
+    lab: {
+      ...physics,
+      organizations: (physics.organizations ?? []).map((organization) => ({
+        ...organization,
+        members: [
+          ...(organization.members ?? []),
+          ...(organization.slug === 'physics'
+            ? [
+                {
+                  email: 'dora@physics.example',
+                  role: 'member' as const,
+                  permissions: ['clusters.configure' as const, 'clusters.read' as const],
+                },
+              ]
+            : []),
+        ],
+      })),
+    },
+  });
+  const { user, memberships } = (await service.business('/me', { as: 'dora' })).body;
+  const org = memberships[0].org_id;
+  const own = (id = alpha, of = org) => `/clusters/${id}/scheduler-configuration?businessOrgId=${of}`;
+  const standard = `/organizations/${org}/scheduler-configuration`;
+  const get = (path: string) => service.platform(path, { as: 'dora' });
+  const put = (path: string, body: unknown, call: object = { as: 'dora' }) =>
+    service.platform(path, { method: 'PUT', body, ...call });
+  const cluster = async (id = alpha) =>
+    (await service.platform(`/clusters/${id}?businessOrgId=${org}`, { as: 'dora' })).body;
+  const trail = () =>
+    service.app.store.read
+      .selectFrom('audit_entries')
+      .selectAll()
+      .where('operation', 'like', '%SchedulerConfiguration')
+      .orderBy('seq')
+      .execute();
+  await eventually(
+    () => cluster(),
+    ({ status, spec }) => status.lifecycleState === 'active' && spec.versionGeneration === 1,
+  );
+
+  await t.test('never written: empty, and schedulerGeneration is 0', async () => {
+    assert.deepEqual((await get(own())).body, {});
+    assert.equal((await cluster()).spec.schedulerGeneration, 0);
+  });
+
+  await t.test('PUT answers with the configuration as stored, and GET shows it', async () => {
+    const before = await cluster();
+    const { status, body } = await put(own(), everything);
+    assert.equal(status, 200);
+    assert.deepEqual(body, everything);
+    assert.deepEqual((await get(own())).body, everything);
+    const after = await cluster();
+    assert.equal(after.spec.schedulerGeneration, 1);
+    assert.equal(after.spec.desiredGeneration, before.spec.desiredGeneration + 1);
+    assert.equal(after.spec.versionGeneration, before.spec.versionGeneration);
+    assert.equal(after.status.lifecycleVersion, before.status.lifecycleVersion);
+    assert.ok(after.metadata.updatedAt > before.metadata.updatedAt);
+    assert.equal(after.metadata.createdAt, before.metadata.createdAt);
+  });
+
+  await t.test('an identical body changes nothing, in whatever order it is written', async () => {
+    const before = await cluster();
+    const entries = (await trail()).length;
+    await put(own(), Object.fromEntries(Object.entries(everything).reverse()));
+    const { status, body } = await put(own(), everything);
+    assert.deepEqual([status, body], [200, everything]);
+    assert.deepEqual(await cluster(), before);
+    assert.equal((await trail()).length, entries);
+  });
+
+  await t.test('PUT replaces the whole configuration: an omitted field is cleared', async () => {
+    const { body } = await put(own(), { slurmExtraConfig: '', prolog: {} });
+    assert.deepEqual(body, { slurmExtraConfig: '', prolog: {} });
+    assert.deepEqual((await get(own())).body, { slurmExtraConfig: '', prolog: {} });
+    assert.equal((await cluster()).spec.schedulerGeneration, 2);
+    assert.deepEqual((await put(own(), {})).body, {});
+    assert.equal((await cluster()).spec.schedulerGeneration, 3);
+  });
+
+  await t.test('the business record’s version rises with it', async () => {
+    const record = async () =>
+      (await service.business(`/organizations/${org}/clusters/${alpha}`, { as: 'dora' })).body.version;
+    const before = await record();
+    await put(own(), { gresConf: 'x' });
+    assert.equal(await record(), before + 1);
+    await put(own(), { gresConf: 'x' });
+    assert.equal(await record(), before + 1);
+  });
+
+  await t.test('one cluster’s configuration is its own', async () => {
+    assert.deepEqual((await get(own(beta))).body, {});
+    assert.equal((await cluster(beta)).spec.schedulerGeneration, 0);
+  });
+
+  const broken: [string, object, RegExp][] = [
+    ['a script without #!', { prolog: { 'a.sh': 'echo' } }, /prolog.*a\.sh.*#!/],
+    ['a file name with a slash', { epilog: { '../x': '#!' } }, /epilog.*letters/],
+    ['a reserved file', { controllerEtc: { 'slurm.conf': '' } }, /controllerEtc.*slurm\.conf/],
+    ['a file over 64 KiB', { controllerEtc: { big: 'é'.repeat(32 * KiB + 1) } }, /big.*65538 bytes/],
+    [
+      'more than 256 KiB together',
+      Object.fromEntries(
+        ['prolog', 'epilog', 'controllerEtc'].map((field) => [
+          field,
+          { a: `#!${'x'.repeat(64 * KiB - 2)}`, b: `#!${'x'.repeat(22 * KiB)}` },
+        ]),
+      ),
+      /together.*256 KiB/,
+    ],
+  ];
+  for (const [what, body, message] of broken) {
+    await t.test(`400 invalid_scheduler_config, and nothing is stored: ${what}`, async () => {
+      const before = await cluster();
+      refused(await put(own(), body), 400, 'invalid_scheduler_config', message);
+      refused(await put(standard, body), 400, 'invalid_scheduler_config', message);
+      assert.deepEqual(await cluster(), before);
+      assert.deepEqual((await get(standard)).body, {});
+    });
+  }
+
+  await t.test('the largest lawful configuration is taken, however long it is as JSON', async () => {
+    const quarter = `#!${'"'.repeat(64 * KiB - 2)}`;
+    const body = {
+      prolog: { a: quarter, b: quarter },
+      epilog: { a: quarter },
+      controllerEtc: { a: quarter },
+    };
+    assert.ok(JSON.stringify(body).length > 500 * KiB);
+    const reply = await put(own(), body);
+    assert.deepEqual([reply.status, reply.body], [200, body]);
+  });
+
+  await t.test('a name that objects have is a file like any other', async () => {
+    const text = '{"prolog":{"__proto__":"#!/bin/sh","constructor":"#!"}}';
+    const { status } = await put(own(), text);
+    assert.equal(status, 200);
+    const { body } = await get(own());
+    assert.equal(JSON.stringify(body), text);
+  });
+
+  const misshapen: [string, unknown][] = [
+    ['a list', []],
+    ['a string', '"x"'],
+    ['null', 'null'],
+    ['an unknown field', { slurmConf: '' }],
+    ['a field in snake_case', { slurm_partitions: '' }],
+    ['a number for a text', { slurmExtraConfig: 1 }],
+    ['null for a text', { slurmExtraConfig: null }],
+    ['a list of scripts', { prolog: ['#!'] }],
+    ['a script that is no text', { prolog: { a: 1 } }],
+  ];
+  for (const [what, body] of misshapen) {
+    await t.test(`422 invalid_request when the body is no configuration object: ${what}`, async () => {
+      refused(await put(own(), body), 422, 'invalid_request');
+      refused(await put(standard, body), 422, 'invalid_request');
+    });
+  }
+
+  await t.test('400 invalid_request for a body that is no JSON, or none at all', async () => {
+    for (const path of [own(), standard]) {
+      refused(await put(path, '{"prolog":'), 400, 'invalid_request');
+      refused(await service.platform(path, { as: 'dora', method: 'PUT' }), 400, 'invalid_request');
+    }
+  });
+
+  await t.test('the organization default does not accept slurmPartitions or gresConf: 422', async () => {
+    refused(await put(standard, { slurmPartitions }), 422, 'invalid_request', /slurmPartitions/);
+    refused(await put(standard, { gresConf }), 422, 'invalid_request', /gresConf/);
+    assert.deepEqual((await get(standard)).body, {});
+  });
+
+  await t.test('the default is replaced whole, and touches no cluster that is there', async () => {
+    const before = [await cluster(alpha), await cluster(beta)];
+    assert.deepEqual((await put(standard, { cgroupExtraConfig: 'x' })).body, { cgroupExtraConfig: 'x' });
+    assert.deepEqual((await put(standard, forDefault)).body, forDefault);
+    assert.deepEqual((await get(standard)).body, forDefault);
+    assert.deepEqual((await get(own(beta))).body, {});
+    const after = [await cluster(alpha), await cluster(beta)];
+    assert.deepEqual(
+      after.map(({ spec }) => spec),
+      before.map(({ spec }) => spec),
+    );
+  });
+
+  const create = (name: string) =>
+    service.app.store.write((tx) =>
+      createCluster(
+        tx,
+        {
+          name,
+          organizationId: org,
+          scheduler: 'sunk',
+          simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0 },
+        },
+        Date.now(),
+      ),
+    );
+
+  await t.test('a cluster created afterwards starts with the default, which was written for it', async () => {
+    const id = await create('gamma');
+    assert.deepEqual((await get(own(id))).body, forDefault);
+    assert.equal((await cluster(id)).spec.schedulerGeneration, 1);
+    await put(standard, {});
+    assert.deepEqual((await get(own(id))).body, forDefault, 'it keeps what it started with');
+    const plain = await create('delta');
+    assert.deepEqual((await get(own(plain))).body, {});
+    assert.equal((await cluster(plain)).spec.schedulerGeneration, 0);
+  });
+
+  await t.test(
+    'every change is in the audit trail, with who, where and what; so is every refusal',
+    async () => {
+      const before = (await trail()).length;
+      await put(own(), { slurmExtraConfig: 'a', epilog: {} });
+      await put(standard, { slurmExtraConfig: 'a' });
+      refused(await put(own(), { slurmExtraConfig: 'b' }, { as: 'bob' }), 403, 'forbidden');
+      refused(await put(own('00000000-0000-4000-8000-000000000000'), {}), 404, 'not_found');
+      refused(await put(standard, {}, { as: 'bob' }), 403, 'forbidden');
+      refused(await put(own(), { prolog: { a: 'x' } }), 400, 'invalid_scheduler_config');
+      const [set, setDefault, forbidden, missing, forbiddenDefault, ...rest] = (await trail()).slice(before);
+      assert.deepEqual(rest, []);
+      assert.deepEqual(
+        [set?.operation, set?.actor_user_id, set?.cluster_id, set?.organization_id, set?.reason, set?.result],
+        ['setSchedulerConfiguration', user.id, alpha, org, '', 'done'],
+      );
+      assert.equal(set?.details, 'Changed: epilog, prolog, slurmExtraConfig');
+      assert.match(set?.source_address ?? '', /127\.0\.0\.1/);
+      assert.deepEqual(
+        [setDefault?.operation, setDefault?.target, setDefault?.cluster_id, setDefault?.details],
+        ['setDefaultSchedulerConfiguration', org, null, 'Changed: slurmExtraConfig'],
+      );
+      assert.deepEqual(
+        [forbidden, missing, forbiddenDefault].map((entry) => [entry?.operation, entry?.result]),
+        [
+          ['setSchedulerConfiguration', 'refused: forbidden'],
+          ['setSchedulerConfiguration', 'refused: not_found'],
+          ['setDefaultSchedulerConfiguration', 'refused: forbidden'],
+        ],
+      );
+    },
+  );
+
+  await t.test('rule violations are told before rights, as the shape of a request is', async () => {
+    refused(await put(own(), { prolog: { a: 'x' } }, { as: 'eve' }), 400, 'invalid_scheduler_config');
+    refused(await put(own(), { nonsense: 1 }, { as: 'eve' }), 422, 'invalid_request');
+  });
+
+  await t.test('two changes at the same instant are both there, one after the other', async () => {
+    const before = (await cluster()).spec.schedulerGeneration;
+    const texts = Array.from({ length: 8 }, (_, n) => `MaxArraySize=${n}`);
+    const replies = await Promise.all(texts.map((slurmExtraConfig) => put(own(), { slurmExtraConfig })));
+    assert.deepEqual(
+      replies.map(({ status, body }) => [status, body.slurmExtraConfig]),
+      texts.map((text) => [200, text]),
+    );
+    assert.equal((await cluster()).spec.schedulerGeneration, before + texts.length);
+    assert.ok(texts.includes((await get(own())).body.slurmExtraConfig));
+  });
+
+  await t.test('the cluster applies it: what it observes is the new configuration version', async () => {
+    const { desiredGeneration } = (await cluster()).spec;
+    const options = await eventually(
+      () => service.platform(`/clusters/${alpha}/options?businessOrgId=${org}`, { as: 'dora' }),
+      ({ body }) => body.scheduler.ready?.observedGeneration === desiredGeneration,
+    );
+    assert.equal(options.body.scheduler.ready.status, 'True');
+  });
+
+  await t.test('it can be read and written whatever state the cluster is in', async () => {
+    await silence(service, beta);
+    for (const state of ['provisioning', 'releasing', 'released']) {
+      await setCluster(service, beta, { state });
+      assert.equal((await get(own(beta))).status, 200);
+      assert.equal((await put(own(beta), { slurmExtraConfig: state })).status, 200);
+    }
+  });
+});

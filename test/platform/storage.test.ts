@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LabCluster } from '../../src/domain/lab.ts';
+import { eventually, physics, startTestApp } from '../support/app.ts';
+import { refused, setCluster, silence, tokenFor } from './support.ts';
+
+const ids: Record<string, string> = {};
+const cluster = (name: string, storage?: NonNullable<LabCluster['simulated']>['storage']): LabCluster => {
+  // IDs in the opposite order of the names.
+  ids[name] = `${(99 - Object.keys(ids).length).toString(16).padStart(8, '0')}-3c39-4a8e-9a55-0d1c2b3a4f50`;
+  return {
+    name,
+    id: ids[name] as string,
+    organization: 'physics',
+    scheduler: 'sunk',
+    simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0, ...(storage ? { storage } : {}) },
+  };
+};
+const clusters = [
+  cluster('ceph', { types: ['ceph', 'weka'], quotaBytes: 7_000 }),
+  cluster('nfs', { types: ['nfs'] }),
+  cluster('none'),
+  cluster('gone', { types: ['ceph'], quotaBytes: 5 }),
+];
+
+test('GET /organizations/{orgId}/storage', async (t) => {
+  await using service = await startTestApp({
+    lab: {
+      ...physics,
+      clusters,
+      grants: [{ user: 'guest@elsewhere.example', cluster: 'ceph', relation: 'kubernetes.admin' }],
+    },
+  });
+  const { user, memberships } = (await service.business('/me', { as: 'ada' })).body;
+  const org = memberships[0].org_id;
+  const storage = (call: object = { as: 'bob' }, of = org) =>
+    service.platform(`/organizations/${of}/storage`, call);
+  interface Entry {
+    clusterName: string;
+    state: string;
+    backends: { ready?: object; configured: string }[];
+  }
+  const entry = async (name: string) =>
+    (await storage()).body.items.find((one: Entry) => one.clusterName === name);
+  const ready = await eventually(
+    () => storage(),
+    ({ body }) =>
+      body.items.every((one: Entry) => one.state === 'available') &&
+      body.items.some((one: Entry) => one.clusterName === 'ceph' && one.backends[0]?.ready),
+  );
+  const purchase = (name: string) => ({
+    method: 'POST',
+    path: `/organizations/${org}/purchases`,
+    target_cluster_id: ids[name],
+  });
+
+  await t.test('one entry for every cluster that the organization owns, not paginated', async () => {
+    assert.equal(ready.status, 200);
+    assert.deepEqual(Object.keys(ready.body), ['items']);
+    assert.deepEqual(
+      ready.body.items.map((one: Entry) => one.clusterName),
+      ['gone', 'none', 'nfs', 'ceph'],
+    );
+  });
+
+  await t.test(
+    'Ceph beside WEKA: the quota that the cluster applied, its readiness, where to buy',
+    async () => {
+      const { observedAt, backends, ...rest } = await entry('ceph');
+      assert.equal(Number.isNaN(Date.parse(observedAt)), false);
+      assert.deepEqual(rest, {
+        clusterId: ids['ceph'],
+        clusterName: 'ceph',
+        lifecycleState: 'active',
+        state: 'available',
+      });
+      const { lastTransitionTime } = backends[0].ready;
+      assert.deepEqual(backends, [
+        {
+          type: 'ceph',
+          configured: 'configured',
+          configuredQuotaBytes: 7_000,
+          ready: {
+            type: 'StorageReady',
+            status: 'True',
+            reason: 'Ready',
+            observedGeneration: 1,
+            lastTransitionTime,
+          },
+          purchase: purchase('ceph'),
+        },
+        { type: 'weka', configured: 'configured' },
+        { type: 'nfs', configured: 'not_configured' },
+      ]);
+    },
+  );
+
+  await t.test('NFS has no quota and no readiness of Ceph; no quota is not zero capacity', async () => {
+    assert.deepEqual((await entry('nfs')).backends, [
+      { type: 'ceph', configured: 'not_configured', purchase: purchase('nfs') },
+      { type: 'weka', configured: 'not_configured' },
+      { type: 'nfs', configured: 'configured' },
+    ]);
+  });
+
+  await t.test('a cluster without storage is listed too', async () => {
+    const { state, backends } = await entry('none');
+    assert.equal(state, 'available');
+    assert.deepEqual(
+      backends.map(({ type, configured }: { type: string; configured: string }) => [type, configured]),
+      [
+        ['ceph', 'not_configured'],
+        ['weka', 'not_configured'],
+        ['nfs', 'not_configured'],
+      ],
+    );
+  });
+
+  await t.test('purchasedRawBytes is what active purchases come to, beside the quota', async () => {
+    await service.app.store.write(async ({ db }) => {
+      for (const [n, state] of (['active', 'active', 'requested', 'declined'] as const).entries()) {
+        const at = new Date().toISOString();
+        const common = {
+          organization_id: org,
+          cluster_id: ids['ceph'] ?? '',
+          storage_type: 'ceph' as const,
+          bytes: 10_000 + n,
+          created_by_user_id: user.id,
+          created_at: at,
+        };
+        await db
+          .insertInto('storage_quotes')
+          .values({ id: `quote_${n}`, current_bytes: 0, expires_at: at, ...common })
+          .execute();
+        const undecided = { decided_by_user_id: null, decided_at: null };
+        await db
+          .insertInto('storage_purchases')
+          .values({ id: `purchase_${n}`, quote_id: `quote_${n}`, state, ...undecided, ...common })
+          .execute();
+      }
+    });
+    const [ceph, weka, nfs] = (await entry('ceph')).backends;
+    assert.deepEqual(
+      [ceph.purchasedRawBytes, ceph.configuredQuotaBytes, ceph.purchase],
+      [20_001, 7_000, { ...purchase('ceph'), admittedQuotaBytes: 20_001 }],
+    );
+    assert.deepEqual(
+      [weka, nfs].map((one) => Object.keys(one)),
+      [
+        ['type', 'configured'],
+        ['type', 'configured'],
+      ],
+    );
+    assert.equal('purchasedRawBytes' in (await entry('none')).backends[0], false);
+  });
+
+  await t.test(
+    'the 100 GiB that a shared volume asks for by default is neither quota nor purchase',
+    async () => {
+      const row = await service.app.store.read
+        .selectFrom('observations')
+        .select('report')
+        .where('cluster_id', '=', ids['nfs'] ?? '')
+        .executeTakeFirstOrThrow();
+      assert.equal(JSON.parse(row.report).storage.sharedVolumeBytes, 100 * 2 ** 30);
+      assert.equal(JSON.stringify((await storage()).body).includes(String(100 * 2 ** 30)), false);
+    },
+  );
+
+  await t.test('a grant on a single cluster is not enough: 403, and that cluster’s options are', async () => {
+    const token = await tokenFor(service, 'guest@elsewhere.example');
+    refused(await storage({ token }), 403, 'forbidden');
+    const options = await service.platform(`/clusters/${ids['ceph']}/options?businessOrgId=${org}`, {
+      token,
+    });
+    assert.equal(options.status, 200);
+    assert.equal(options.body.storage.purchase.admittedQuotaBytes, 20_001);
+  });
+
+  await t.test(
+    'without clusters.read it is 403, whatever else one holds and whether or not it is there',
+    async () => {
+      refused(await storage({ as: 'eve' }), 403, 'forbidden');
+      refused(await storage({ as: 'bob' }, 'org_01JD0000000000000000000000'), 403, 'forbidden');
+      refused(await storage({ as: 'bob' }, 'nonsense'), 403, 'forbidden');
+    },
+  );
+
+  await t.test('an organization without clusters has no items', async () => {
+    const token = await tokenFor(service, 'carl@chemistry.example');
+    const { org_id } = (await service.business('/me', { token })).body.memberships[0];
+    assert.deepEqual((await storage({ token }, org_id)).body, { items: [] });
+  });
+
+  await t.test('a released cluster stays listed: unavailable, unknown, and nothing to buy', async () => {
+    await silence(service, ids['gone'] ?? '');
+    await setCluster(service, ids['gone'] ?? '', { state: 'released' });
+    const { observedAt, ...rest } = await entry('gone');
+    assert.ok(observedAt);
+    assert.deepEqual(rest, {
+      clusterId: ids['gone'],
+      clusterName: 'gone',
+      lifecycleState: 'released',
+      state: 'unavailable',
+      reason: 'cluster_not_active',
+      backends: [
+        { type: 'ceph', configured: 'unknown' },
+        { type: 'weka', configured: 'unknown' },
+        { type: 'nfs', configured: 'unknown' },
+      ],
+    });
+  });
+
+  await t.test(
+    'without a report in the last two minutes: unknown, and what was bought is still told',
+    async () => {
+      await silence(service, ids['ceph'] ?? '');
+      service.advance(121_000);
+      const { state, reason, backends } = await entry('ceph');
+      assert.deepEqual([state, reason], ['unknown', 'observation_stale']);
+      assert.deepEqual(backends[0], {
+        type: 'ceph',
+        configured: 'unknown',
+        purchasedRawBytes: 20_001,
+        purchase: { ...purchase('ceph'), admittedQuotaBytes: 20_001 },
+      });
+    },
+  );
+});
