@@ -4,7 +4,8 @@
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
+import { createDriver } from './app-driver.ts';
+import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
 import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
@@ -16,17 +17,13 @@ import { loadDocument } from './http/document.ts';
 import { listen, listenError } from './http/listen.ts';
 import { createAuthenticator } from './identity/index.ts';
 import { hashPassword } from './identity/password.ts';
-import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
-import { type Cluster, findCluster } from './store/clusters.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
 import { findLoginFacts } from './store/logins.ts';
-import { findPassword, setPassword } from './store/passwords.ts';
-import { findUserByEmail } from './store/users.ts';
-import { type Driver, startSyncLoop } from './sync/index.ts';
+import { startSyncLoop } from './sync/index.ts';
 
 export interface AppOptions {
   config: Config;
@@ -52,12 +49,14 @@ const warmAfterMs = 100;
 
 /** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
 export async function startApp(options: AppOptions): Promise<App> {
-  const { config, log, now = Date.now } = options;
+  const { config, now = Date.now } = options;
+  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now);
+  const log = metrics?.watch(options.log) ?? options.log;
   const parts = new AsyncDisposableStack();
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
   try {
-    const store = await openStore(config.dataDir);
+    const store = timed(await openStore(config.dataDir), log);
     parts.defer(() => store.close());
     const { installation } = options;
     if (installation) await createInstallation(store, installation.lab, installation.source, now());
@@ -67,15 +66,32 @@ export async function startApp(options: AppOptions): Promise<App> {
 
     const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
     const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
-    const issuer = await startIssuer(config, store, log, now, parts, fronts);
+    const issuer = await startIssuer(config, store, log, now);
+    parts.defer(() => issuer.stop());
+    if (issuer.handle) {
+      fronts.push(await serveHttp('embedded issuer', config.identity.embedded, issuer.handle));
+    }
 
     const gateway = await openGateway(config, { store, hostKey, clientKey, log, now });
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const { business, platform } = createApis(options, { store, issuer, hostKey, clientKey, gateway, now });
+    const { business, platform } = createApis(
+      { ...options, log },
+      { store, issuer, hostKey, clientKey, gateway, now },
+    );
     fronts.push(await serveHttp('Business API', config.business, business));
     fronts.push(await serveHttp('Platform API', config.platform, platform));
+
+    if (config.metrics && metrics) {
+      fronts.push(
+        await serveHttp(
+          'metrics',
+          config.metrics,
+          metrics.handler(() => gateway.sessions().length),
+        ),
+      );
+    }
 
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people are told that the server
     // stops, and not that their login node did.
@@ -167,13 +183,21 @@ function createApis(
   });
   const common = {
     checkReady: async () => void (await store.read.selectFrom('counters').select('value').execute()),
+    signIn: {
+      issuer: issuer.url,
+      clientId: issuer.docsClientId,
+      scopes: issuer.scopes,
+      audiences: config.identity.audiences,
+    },
     checkReplies,
     log,
     now,
   };
   const business = createApi({
     ...common,
+    name: 'business',
     document: loadDocument('business'),
+    url: config.business.url,
     sibling: { title: 'Platform API', url: config.platform.url },
     operations: businessOperations,
     deps: {
@@ -192,7 +216,9 @@ function createApis(
   });
   const platform = createApi({
     ...common,
+    name: 'platform',
     document: loadDocument('platform'),
+    url: config.platform.url,
     sibling: { title: 'Business API', url: config.business.url },
     operations: platformOperations,
     deps: {
@@ -218,120 +244,21 @@ function createApis(
   return { business, platform };
 }
 
-async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
-  await Promise.all(fronts.splice(0).map((front) => front.stop()));
-}
-
-/** Gives people the passwords they have none of yet, at the embedded issuer. */
-async function setPasswords(
-  store: Store,
-  passwords: ReadonlyMap<string, string>,
-  now: number,
-): Promise<void> {
-  const given = [...passwords].map(async ([email, password]) => {
-    const user = await findUserByEmail(store.read, email);
-    // Setting a password again would end the sessions that it opened.
-    if (!user || (await findPassword(store.read, email))) return;
-    const hash = await hashPassword(password);
-    await store.write((tx) => setPassword(tx, { userId: user.id, hash, now }));
-  });
-  await Promise.all(given);
-}
-
-/** What the rest needs to know of whoever makes the tokens. */
-interface TokenIssuer {
-  url: string;
-  keys: JWTVerifyGetKey;
-  userinfo(token: string): Promise<Record<string, unknown>>;
-  scopes: readonly string[] | undefined;
-  /** Loads ahead what the first sign-in needs. */
-  warm(): Promise<void>;
-}
-
-/** Where tokens come from: the issuer elsewhere, or the embedded one, which listens then. */
-async function startIssuer(
-  config: Config,
-  store: Store,
-  log: Logger,
-  now: () => number,
-  parts: AsyncDisposableStack,
-  fronts: { stop(): Promise<void> }[],
-): Promise<TokenIssuer> {
-  const { identity } = config;
-  if (identity.issuer !== undefined) {
-    return {
-      url: identity.issuer,
-      scopes: identity.scopes,
-      warm: async () => {},
-      ...createRemoteIssuer(identity.issuer),
-    };
-  }
-  const { url } = identity.embedded;
-  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
-  const { createIssuer } = await import('./identity/issuer/index.ts');
-  const issuer = await createIssuer({
-    url,
-    store,
-    dataDir: config.dataDir,
-    audience: identity.audiences[0] ?? 'andromeda',
-    cliClientId: identity.cliClientId,
-    ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
-    log,
-    now,
-  });
-  parts.defer(() => issuer.stop());
-  fronts.push(await serveHttp('embedded issuer', identity.embedded, issuer.handle));
+/** Tells how long each write took. */
+function timed(store: Store, log: Logger): Store {
   return {
-    url,
-    keys: createLocalJWKSet(issuer.jwks),
-    userinfo: async () => ({}),
-    scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
-    warm: () => issuer.warm(),
+    ...store,
+    async write(body) {
+      const started = performance.now();
+      const result = await store.write(body);
+      log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
+      return result;
+    },
   };
 }
 
-async function createDriver(
-  cluster: Cluster,
-  deps: {
-    config: Config;
-    store: Store;
-    gatewayKey: string;
-    endSessions(loginNode: string): void;
-    log: Logger;
-  },
-): Promise<Driver> {
-  const { config, store, gatewayKey, endSessions, log } = deps;
-  const { createSimulatedDriver } = await import('./sync/drivers/simulated/index.ts');
-  return createSimulatedDriver({
-    name: cluster.name,
-    scheduler: cluster.scheduler,
-    settings: async () =>
-      JSON.parse((await findCluster(store.read, cluster.id))?.driver ?? cluster.driver).simulated,
-    dataDir: join(config.dataDir, 'clusters', cluster.id),
-    log,
-    async startLoginNode(dataDir, accounts) {
-      const { openLoginNode } = await import('./login-node/on-demand.ts');
-      const node = await openLoginNode({
-        dataDir: join(dataDir, 'login'),
-        authorizedKey: gatewayKey,
-        accounts,
-        log,
-      });
-      return {
-        host: node.host,
-        port: node.port,
-        hostKey: node.hostKey,
-        get running() {
-          return node.running;
-        },
-        setAccounts: (next) => node.setAccounts(next),
-        stop() {
-          endSessions(`${node.host}:${node.port}`);
-          return node.stop();
-        },
-      };
-    },
-  });
+async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
+  await Promise.all(fronts.splice(0).map((front) => front.stop()));
 }
 
 /** Sessions are looked at again after every commit that could end one. */

@@ -34,6 +34,8 @@ export interface Config {
   };
   sync: { intervalMs: number };
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
+  /** Where Prometheus finds metrics; undefined: nowhere. */
+  metrics: HttpConfig | undefined;
   /** A lab file for an empty database. */
   seed: string | undefined;
 }
@@ -61,6 +63,7 @@ interface RawConfig {
   };
   sync?: { intervalSeconds?: number };
   log?: { level?: Config['log']['level'] };
+  metrics?: RawHttp;
   seed?: string;
 }
 
@@ -95,6 +98,7 @@ const schema = section({
   }),
   sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
+  metrics: http,
   seed: text,
 });
 
@@ -164,6 +168,7 @@ function settle(raw: RawConfig, file: string): Config {
     },
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     log: { level: raw.log?.level ?? 'info' },
+    metrics: raw.metrics && listener('metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1) {
@@ -176,12 +181,14 @@ function settle(raw: RawConfig, file: string): Config {
   return Object.freeze(config);
 }
 
-function refuseSharedAddresses(file: string, { platform, business, gateway, identity }: Config): void {
+function refuseSharedAddresses(file: string, config: Config): void {
+  const { platform, business, gateway, identity, metrics } = config;
   const listeners: [string, Address][] = [
     ['platform', platform.listen],
     ['business', business.listen],
     ['gateway', gateway.listen],
   ];
+  if (metrics) listeners.push(['metrics', metrics.listen]);
   if (identity.issuer === undefined) listeners.push(['identity.embedded', identity.embedded.listen]);
   const taken = new Map<string, string>();
   for (const [name, { host, port: number }] of listeners) {

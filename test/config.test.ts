@@ -69,6 +69,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     },
     sync: { intervalMs: 15_000 },
     log: { level: 'info' },
+    metrics: undefined,
     seed: undefined,
   });
   assert.ok(Object.isFrozen(config));
@@ -113,7 +114,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, sync, log, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, sync, log, metrics, seed.',
   ],
   [
     'an unknown key',

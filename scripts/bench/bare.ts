@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BareOrder, Reply } from './bare-server.ts';
 import type { Client } from './client.ts';
-import { firstLine, program } from './program.ts';
+import { nextLine, program } from './program.ts';
 import type { Scratch } from './scratch.ts';
 import { memoryMiB } from './usage.ts';
 
@@ -24,7 +24,7 @@ export async function startBare(
   const order: BareOrder = { replyFile: join(scratch.folder('bare'), 'reply.json') };
   writeFileSync(order.replyFile, JSON.stringify(await replyOf(await client.fetch(path))));
   const child = scratch.start([...pin, ...program('bare-server.ts', order)]);
-  const port = Number(await firstLine(child));
+  const port = Number(await nextLine(child));
   return { child, port, memoryAtStart: memoryMiB(child) };
 }
 

@@ -51,7 +51,7 @@ export async function contest(
   const [ratio, cpuRatio] = [medianRatio(rate, bareRate), medianRatio(cpu, bareCpu)];
   const rows: Row[] = [
     {
-      row: `${title}, ${connections} connections`,
+      row: title,
       ours: `${median(rate).toFixed(0)}/s`,
       reference: `${median(bareRate).toFixed(0)}/s  ${name}`,
       ratio,
@@ -60,7 +60,7 @@ export async function contest(
     },
     {
       // What a busy machine takes from one side only spoils the row above, and not this one.
-      row: `${title}, processor time`,
+      row: '  processor time of each',
       ours: `${median(cpu).toFixed(0)} µs`,
       reference: `${median(bareCpu).toFixed(0)} µs  ${name}`,
       ratio: cpuRatio,

@@ -45,9 +45,9 @@ export const httpInstallations: readonly HttpInstallation[] = [
     },
     targets: [
       { title: 'GET /me', api: 'business', path: '/me' },
-      { title: '100 members', api: 'business', path: '/organizations/{org}/members' },
+      { title: 'GET …/members, 100 of them', api: 'business', path: '/organizations/{org}/members' },
       {
-        title: 'resource-access',
+        title: 'GET /resource-access',
         api: 'business',
         path: `/resource-access?kind=kubernetes_cluster&id=${alpha}&gate=read`,
       },
@@ -75,10 +75,18 @@ export const httpInstallations: readonly HttpInstallation[] = [
       ],
     },
     targets: [
-      { title: '200 clusters', api: 'platform', path: '/clusters?businessOrgId={org}&limit=200' },
-      { title: 'ssh-access', api: 'platform', path: `/clusters/${alpha}/ssh-access?organizationId={lab}` },
+      {
+        title: 'GET /clusters, 200 of them',
+        api: 'platform',
+        path: '/clusters?businessOrgId={org}&limit=200',
+      },
+      {
+        title: 'GET …/ssh-access',
+        api: 'platform',
+        path: `/clusters/${alpha}/ssh-access?organizationId={lab}`,
+      },
     ],
-    whileSyncing: { target: 'ssh-access', title: 'ssh-access while 200 clusters sync' },
+    whileSyncing: { target: 'GET …/ssh-access', title: 'the same while 200 clusters sync' },
   },
 ];
 

@@ -1,12 +1,16 @@
 /**
- * `npm run bench`: how fast this checkout is on this machine.
+ * `npm run bench` (all of it, or `-- --only http --only writes …`; `--json`): how fast this checkout is on this machine.
  *
  * Machines differ and are busy with other things, so no number stands alone: each row runs by turns with a reference
  * that does the same work with the least that can do it (a bare process, a bare server, OpenSSH), and what counts is
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · http.ts · copy.ts · connect.ts → rounds.ts (by turns) → table.ts
+ *   main.ts (which rows) → start-up.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
+ *                        → rounds.ts (by turns) → table.ts
+ *
+ * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
+ * write-load.ts, probe.ts, gateway.ts. A few aims are absolute, where people feel the time and not the ratio.
  *
  * Everything lives below one temporary folder and ends with this process (scratch.ts).
  */
@@ -14,13 +18,17 @@ import { parseArgs } from 'node:util';
 import { benchConnect } from './connect.ts';
 import { benchCopy } from './copy.ts';
 import { benchHttp } from './http.ts';
+import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
 import { benchStartUp } from './start-up.ts';
 import { type Report, table } from './table.ts';
+import { benchWrites } from './writes.ts';
 
 const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   start: benchStartUp,
   http: benchHttp,
+  writes: benchWrites,
+  organization: benchOrganization,
   copy: benchCopy,
   connect: benchConnect,
 };

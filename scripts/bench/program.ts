@@ -8,11 +8,12 @@ export function program(file: string, order: object): string[] {
   return [process.execPath, join(import.meta.dirname, file), JSON.stringify(order)];
 }
 
-/** The first line that a program prints; rejects when it ends before. */
-export async function firstLine(child: ChildProcess): Promise<string> {
-  if (!child.stdout) throw new Error('no output to read from');
-  const early = new AbortController();
-  child.once('exit', () => early.abort(new Error(`${child.spawnargs.slice(1, 2)} ended before it began`)));
-  const [data] = await once(child.stdout, 'data', { signal: early.signal });
+/** The next line that a program prints; rejects when it ends without. */
+export async function nextLine(child: ChildProcess): Promise<string> {
+  if (!child.stdout || child.exitCode !== null) throw new Error(`${child.spawnargs.join(' ')} is over`);
+  const over = new AbortController();
+  // What was printed at the very end comes after `exit`, and before `close`.
+  child.once('close', () => over.abort());
+  const [data] = await once(child.stdout, 'data', { signal: over.signal });
   return String(data).trim();
 }

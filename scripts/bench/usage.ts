@@ -15,3 +15,8 @@ export function memoryMiB(child: ChildProcess): number {
   const kib = /^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1];
   return Number(kib) / 1024;
 }
+
+/** Bytes handed to the kernel to write, to files and to sockets alike. */
+export function writtenBytes(pid: number | 'self' | undefined): number {
+  return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]);
+}

@@ -41,6 +41,7 @@ import {
   operatorCreateOrganization,
   operatorListMembers,
   operatorListOrganizations,
+  operatorRetireOrganization,
   operatorUpdateOrganization,
 } from './operator/organizations.ts';
 import {
@@ -51,7 +52,7 @@ import {
   operatorSetPassword,
   operatorSetStaffKeys,
 } from './operator/people.ts';
-import { getOrganization } from './organizations.ts';
+import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
 import {
   createPurchase,
@@ -77,6 +78,7 @@ export const businessOperations = {
   getResourceAccess,
   listPermissionProfiles,
   getOrganization,
+  retireOrganization,
   listMembers,
   getMemberPermissions,
   setMemberPermissions,
@@ -96,6 +98,7 @@ export const businessOperations = {
   operatorListOrganizations,
   operatorCreateOrganization,
   operatorUpdateOrganization,
+  operatorRetireOrganization,
   operatorListMembers,
   operatorAddMember,
   operatorSetMemberRole,

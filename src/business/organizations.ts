@@ -1,7 +1,10 @@
 /** Organizations, as their members see them. */
 import { DomainError } from '../domain/error.ts';
+import type { CommandReply } from '../domain/operation.ts';
+import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
+import * as organizations from '../store/organizations.ts';
 import { findOrganization, type Organization } from '../store/organizations.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 
@@ -16,6 +19,31 @@ export async function getOrganization(
   ]);
   if (!organization || !membership) throw organizationNotFound();
   return organization;
+}
+
+/** Ends an organization; only an owner may. */
+export function retireOrganization(
+  { store }: BusinessDeps,
+  { caller, path, command, now }: BusinessRequest<'retireOrganization'>,
+): Promise<CommandReply<BusinessReply<'retireOrganization'>>> {
+  const orgId = path.orgID;
+  const about = { target: orgId, organization_id: orgId };
+  return runCommand(
+    store,
+    { operation: 'retireOrganization', headers: command, caller, request: [orgId], about, now },
+    {
+      async authorize(tx) {
+        const membership = await findMembership(tx.db, orgId, caller.userId);
+        if (!membership) throw organizationNotFound();
+        if (membership.role === 'owner') return;
+        throw new DomainError('forbidden', 'Only an owner can retire the organization.');
+      },
+      async apply(tx) {
+        await organizations.retireOrganization(tx, orgId, now);
+        return { result: await requireOrganization(tx.db, orgId) };
+      },
+    },
+  );
 }
 
 /** The organization with this ID. Throws `not_found`. */

@@ -3,7 +3,6 @@ import type { ConditionReport, Report } from './manifest.ts';
 
 export interface Condition extends ConditionReport {
   type: 'SUNKReady' | 'ControlPlaneAvailable' | 'StorageReady';
-  /** The cluster's configuration version that it describes. */
   observedGeneration: number;
 }
 

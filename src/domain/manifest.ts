@@ -61,9 +61,11 @@ export interface RunningJob {
   machines: string[];
 }
 
-/** Whether something works, as the cluster says of the configuration that is in force there. */
+/** Whether something works, as the cluster says. */
 export interface ConditionReport {
   status: 'True' | 'False' | 'Unknown';
+  /** The configuration it is about; left out: the one that is in force there. */
+  observedGeneration?: number;
   /** One word, such as `ControllerDown`. */
   reason?: string;
   /** In words, what must be mended. */

@@ -44,6 +44,7 @@ export type ReplyOf<T extends OperationType> = T['responses'] extends { 201: inf
 
 /** What a write answers with; `replayed` when the same command had run before. */
 export interface CommandReply<T> {
+  commandId: string;
   replayed: boolean;
   result: T;
 }

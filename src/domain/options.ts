@@ -168,9 +168,10 @@ function condition(
   type: Condition['type'],
   report: ConditionReport | undefined,
 ): Condition | undefined {
-  const observedGeneration = facts.observation?.report.desiredGeneration;
-  if (!report || observedGeneration !== facts.desiredGeneration) return undefined;
-  return { type, observedGeneration, ...report };
+  if (!report) return undefined;
+  const observedGeneration = report.observedGeneration ?? facts.observation?.report.desiredGeneration;
+  if (observedGeneration !== facts.desiredGeneration) return undefined;
+  return { type, ...report, observedGeneration };
 }
 
 function purchaseRoute({ organizationId, clusterId, purchased }: OptionFacts): StoragePurchaseRoute {

@@ -3,6 +3,7 @@
  * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
  * routes to keep in step. What an operation means is not decided here.
  */
+import { randomUUID } from 'node:crypto';
 import express, {
   type Express,
   type NextFunction,
@@ -15,14 +16,21 @@ import type { CommandReply, Request as OperationRequest } from '../domain/operat
 import type { Logger } from '../log.ts';
 import { type Checks, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
-import { docsPage, docsPolicy } from './docs.ts';
+import type { DocsSignIn } from './docs/session.ts';
+import { createDocs } from './docs.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField } from './errors.ts';
 
 export interface ApiOptions<Deps> {
+  /** Which API it is, for the log. */
+  name: 'business' | 'platform';
   document: Document;
+  /** What callers outside call this API by. */
+  url: string;
   /** The other API's /docs, for the link at the top of ours. */
   sibling: { title: string; url: string };
+  /** How a person signs in on /docs. */
+  signIn: DocsSignIn;
   // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
   operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
   deps: Deps;
@@ -54,10 +62,11 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     return this.end(JSON.stringify(body));
   };
 
-  const page = docsPage(document, options.sibling);
+  app.use(tellAfterwards(options));
+  const docs = createDocs(options);
   const documentText = JSON.stringify(document, null, 2);
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
-  app.get('/docs', (_request, response) => response.set(docsPolicy).type('text/html').send(page));
+  app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
   app.get('/readyz', async (_request, response) => {
     await options.checkReady().catch((cause: unknown) => {
@@ -76,6 +85,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const checksOf = createChecks(document);
   for (const operation of operations) {
     const steps = [
+      named(operation.operationId),
       operation.isPublic ? [] : authenticate,
       operation.source.requestBody ? readBody : [],
     ].flat();
@@ -91,12 +101,53 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   });
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { status, headers, body, unexpected } = errorReply(error);
-    if (unexpected) log.error('http.failed', { method: request.method, path: request.path, error });
+    if (unexpected) {
+      const { requestId } = response.locals;
+      log.error('http.failed', { requestId, method: request.method, path: request.path, error });
+    }
     if (response.headersSent) return response.destroy();
     response.status(status).set(headers);
     response.json(response.locals.errorField === true ? inErrorField(body) : body);
   });
   return app;
+}
+
+/** Gives every request an ID, the caller's own where it is a sane one, and logs what became of it: one line each. */
+function tellAfterwards<Deps>({ name, log }: ApiOptions<Deps>): RequestHandler {
+  return (request, response, next) => {
+    const started = performance.now();
+    const given = request.headers['x-request-id'];
+    const requestId = typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+    response.locals.requestId = requestId;
+    response.setHeader('X-Request-Id', requestId);
+    const { method, path } = request;
+    response.once('close', () => {
+      const { operation, userId, commandId } = response.locals;
+      // Whoever goes away before the answer does not get one, whatever it would have been.
+      const status = response.writableFinished ? response.statusCode : 499;
+      const ms = Math.round((performance.now() - started) * 100) / 100;
+      const level = operation === undefined ? 'debug' : 'info';
+      log[level]('http.request', {
+        api: name,
+        requestId,
+        operation,
+        method,
+        path,
+        status,
+        ms,
+        userId,
+        commandId,
+      });
+    });
+    next();
+  };
+}
+
+function named(operation: string): RequestHandler {
+  return (_request, response, next) => {
+    response.locals.operation = operation;
+    next();
+  };
 }
 
 async function answer<Deps>(
@@ -129,7 +180,9 @@ async function answer<Deps>(
     return;
   }
   const command = commandHeaders((name) => request.headersDistinct[name.toLowerCase()] ?? []);
-  const { replayed, result } = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
+  const reply = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
+  const { replayed, result } = reply;
+  response.locals.commandId = reply.commandId;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);
 }
 

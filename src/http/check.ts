@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { OpenAPIV3_1 } from 'openapi-types';
+import { DomainError, type ErrorCode } from '../domain/error.ts';
 import { type Document, resolve } from './document.ts';
 
 /** What a request carries. Checking turns its parameters into what their schemas say and fills in defaults. */
@@ -29,7 +30,7 @@ export class RequestFault extends Error {
 }
 
 export interface Checks {
-  /** Throws `RequestFault`. */
+  /** Throws `RequestFault`, or what the document says of a missing parameter (`x-missing`). */
   request(inputs: Inputs): void;
   /** Throws when a reply is not what the document promises: a fault of ours. */
   reply(status: number, body: unknown): void;
@@ -67,8 +68,13 @@ export function createChecks(document: Document): (operation: Operation) => Chec
       parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
     );
 
+    const answeredApart = parametersOf(document, operation).filter((one) => one['x-missing']);
+
     return {
       request(inputs) {
+        for (const { name, 'x-missing': code } of answeredApart) {
+          if (!inputs.query[name]) throw missing(name, code);
+        }
         const empty = Object.keys(inputs.query).filter(
           (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
         );
@@ -119,8 +125,15 @@ function parametersSchema(document: Document, operation: Operation): Schema {
   };
 }
 
-function parametersOf(document: Document, operation: Operation): OpenAPIV3_1.ParameterObject[] {
-  return (operation.parameters ?? []).map((one) => resolve<OpenAPIV3_1.ParameterObject>(document, one));
+/** `x-missing`: the code that a query parameter's absence has, where it is not that of a wrong shape. */
+type Parameter = OpenAPIV3_1.ParameterObject & { 'x-missing'?: ErrorCode };
+
+function parametersOf(document: Document, operation: Operation): Parameter[] {
+  return (operation.parameters ?? []).map((one) => resolve<Parameter>(document, one));
+}
+
+function missing(name: string, code: ErrorCode = 'invalid_request'): DomainError {
+  return new DomainError(code, `The query parameter ${name} is missing.`);
 }
 
 function bodySchema(body: OpenAPIV3_1.RequestBodyObject | undefined): Schema {

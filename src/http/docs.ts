@@ -23,9 +23,30 @@ export interface DocsOptions {
 
 const script = readFileSync(new URL('./docs/page.js', import.meta.url), 'utf8');
 
+export interface Docs {
+  headers: Record<string, string>;
+  page(): string;
+}
+
+/** The page, made when it is first asked for, and its headers. */
+export function createDocs(options: DocsOptions): Docs {
+  let page: string | undefined;
+  return {
+    headers: {
+      'Content-Security-Policy': policy(options.signIn.issuer),
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+    },
+    page() {
+      page ??= render(options);
+      return page;
+    },
+  };
+}
+
 /** What the page may do: our own style sheet and script, by their hashes, and calls to its API and the issuer. */
-export function docsHeaders(issuer: string): Record<string, string> {
-  const policy = [
+function policy(issuer: string): string {
+  return [
     "default-src 'none'",
     `style-src '${hash(style)}'`,
     `script-src '${hash(script)}'`,
@@ -33,16 +54,10 @@ export function docsHeaders(issuer: string): Record<string, string> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-  ];
-  return {
-    'Content-Security-Policy': policy.join('; '),
-    'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'no-referrer',
-  };
+  ].join('; ');
 }
 
-/** The page for a document. */
-export function docsPage({ document, url, sibling, signIn }: DocsOptions): string {
+function render({ document, url, sibling, signIn }: DocsOptions): string {
   const { title, version, description } = document.info;
   const sections = (document.tags ?? []).map(
     (tag) =>

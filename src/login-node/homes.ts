@@ -11,8 +11,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Account } from './messages.ts';
 import type { Place, PlaceDirs } from './place.ts';
+
+const homesAtOnce = 50;
 
 /** Makes the directories and files that a place is made of. Homes of earlier runs stay as they are. */
 export function prepareDirs(dataDir: string, code: string): PlaceDirs {
@@ -30,18 +33,22 @@ export function prepareDirs(dataDir: string, code: string): PlaceDirs {
   return dirs;
 }
 
-/** The home of an account as its sessions see it, made if it is missing: most accounts never have a session. */
-export function prepareHome(place: Place, dirs: PlaceDirs, account: Account): string {
-  makeHome(place, join(dirs.homes, account.username), account);
+/** The home of an account as its sessions see it. */
+export function homeOf(place: Place, dirs: PlaceDirs, account: Account): string {
   return place.kind === 'namespace' ? `/home/${account.username}` : join(dirs.homes, account.username);
 }
 
-/** Makes the names known and checks that accounts can get to their homes. Throws a sentence for the operator. */
-export async function prepareNames(
+/** Makes every account's home and checks that the account can get there. Throws a sentence for the operator. */
+export async function prepareHomes(
   place: Place,
   dirs: PlaceDirs,
   accounts: readonly Account[],
 ): Promise<void> {
+  for (const [index, account] of accounts.entries()) {
+    // There can be thousands, and sessions under way go on.
+    if (index % homesAtOnce === homesAtOnce - 1) await nextTurn();
+    makeHome(place, join(dirs.homes, account.username), account);
+  }
   if (place.kind === 'namespace') writeNames(dirs, accounts);
   const [first] = accounts;
   if (place.kind === 'root' && first) await requireReachable(dirs.homes, first);

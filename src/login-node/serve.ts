@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { LogFields, Logger } from '../log.ts';
 import { loadSshKey } from '../ssh-key-file.ts';
 import { codeRoot } from './entry.ts';
-import { prepareDirs, prepareNames } from './homes.ts';
+import { prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
 import { choosePlace, requireOrdinary } from './place.ts';
@@ -87,7 +87,7 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
   });
   const setAccounts = async (accounts: readonly Account[]) => {
     requireUsable(accounts);
-    await prepareNames(place, dirs, accounts);
+    await prepareHomes(place, dirs, accounts);
     await server.setAccounts(accounts);
   };
   await setAccounts(settings.accounts);

@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts';
 import type { Channel } from './channel.ts';
 import { type ConnectionLayer, connectionLayer } from './connection.ts';
 import { forward } from './forward.ts';
-import { prepareHome } from './homes.ts';
+import { homeOf } from './homes.ts';
 import type { Account } from './messages.ts';
 import type { MakePipes } from './pipes.ts';
 import type { Place, PlaceDirs } from './place.ts';
@@ -118,7 +118,7 @@ export function createLoginServer(parts: ServerParts): LoginServer {
       context() {
         const account = accounts.get(username);
         if (!account) throw new Error(`The account ${username} is gone.`);
-        return { place, account, home: prepareHome(place, dirs, account), sshConnection };
+        return { place, account, home: homeOf(place, dirs, account), sshConnection };
       },
       makePipes: parts.makePipes,
       sftp: parts.sftp,

@@ -9,17 +9,6 @@ import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import { listStaffKeys } from '../store/users.ts';
 
-/** The organization parameter of a cluster route. Throws `invalid_organization` when it is missing. */
-export function requireOrganization(organization: string | undefined): string {
-  if (!organization) {
-    throw new DomainError(
-      'invalid_organization',
-      'Name the organization in the query parameter businessOrgId.',
-    );
-  }
-  return organization;
-}
-
 /** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
 export function requireClusterId(clusterId: string): string {
   if (!isUuid(clusterId)) throw new DomainError('invalid_cluster', 'A cluster ID is a UUID.');

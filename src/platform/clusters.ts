@@ -2,7 +2,7 @@
 import { DomainError } from '../domain/error.ts';
 import { type Cluster, listClusterPage } from '../store/clusters.ts';
 import { listGrantedClusters } from '../store/grants.ts';
-import { canReadClusters, requireClusterId, requireOrganization, visibleCluster } from './access.ts';
+import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
@@ -11,7 +11,7 @@ export async function listClusters(
   { store }: PlatformDeps,
   { caller, query, now }: PlatformRequest<'listClusters'>,
 ): Promise<PlatformReply<'listClusters'>> {
-  const orgId = requireOrganization(query.businessOrgId);
+  const orgId = query.businessOrgId;
   const limit = query.limit ?? 50;
   const list = `clusters/${orgId}`;
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
@@ -39,7 +39,7 @@ export async function getCluster(
   { caller, path, query, now }: PlatformRequest<'getCluster'>,
 ): Promise<PlatformReply<'getCluster'>> {
   const clusterId = requireClusterId(path.clusterId);
-  const orgId = requireOrganization(query.businessOrgId);
+  const orgId = query.businessOrgId;
   return clusterBody(await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now }));
 }
 

@@ -443,7 +443,7 @@ export interface components {
     parameters: {
         ClusterId: string;
         OrgId: string;
-        /** @description Required */
+        /** @description Left out, it is 400 invalid_organization */
         BusinessOrgId: string;
     };
     requestBodies: never;
@@ -475,9 +475,9 @@ export interface operations {
     };
     listClusters: {
         parameters: {
-            query?: {
-                /** @description Required */
-                businessOrgId?: components["parameters"]["BusinessOrgId"];
+            query: {
+                /** @description Left out, it is 400 invalid_organization */
+                businessOrgId: components["parameters"]["BusinessOrgId"];
                 limit?: number;
                 /** @description The `nextPageToken` of the page before */
                 after?: string;
@@ -505,9 +505,9 @@ export interface operations {
     };
     getCluster: {
         parameters: {
-            query?: {
-                /** @description Required */
-                businessOrgId?: components["parameters"]["BusinessOrgId"];
+            query: {
+                /** @description Left out, it is 400 invalid_organization */
+                businessOrgId: components["parameters"]["BusinessOrgId"];
             };
             header?: never;
             path: {
@@ -556,9 +556,9 @@ export interface operations {
     };
     getClusterOptions: {
         parameters: {
-            query?: {
-                /** @description Required */
-                businessOrgId?: components["parameters"]["BusinessOrgId"];
+            query: {
+                /** @description Left out, it is 400 invalid_organization */
+                businessOrgId: components["parameters"]["BusinessOrgId"];
             };
             header?: never;
             path: {

@@ -6,6 +6,7 @@ import type { LabCluster } from '../domain/lab.ts';
 import { withdrawAccessList } from './access-lists.ts';
 import type { Reader, Tx } from './index.ts';
 import { retireMachines } from './machines.ts';
+import { requireActiveOrganization } from './organizations.ts';
 import { endClusterReservation } from './reservations.ts';
 import { copyDefaultSchedulerConfiguration } from './scheduler-configurations.ts';
 import type { ClusterTable } from './schema.ts';
@@ -81,6 +82,7 @@ export async function createCluster(
 ): Promise<string> {
   const { name, site, simulated, slurm, kubernetes } = cluster;
   const id = cluster.id?.toLowerCase() ?? newUuid();
+  await requireActiveOrganization(tx.db, cluster.organizationId);
   await freeName(tx, name);
   if (await findCluster(tx.db, id)) {
     throw new DomainError(

@@ -69,7 +69,7 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
     await body.authorize?.(tx);
     const earlier = await tx.db
       .selectFrom('commands')
-      .select(['operation', 'request_hash', 'result'])
+      .select(['id', 'operation', 'request_hash', 'result'])
       .where('actor_user_id', '=', command.caller.userId)
       .where('idempotency_key', '=', command.headers.idempotencyKey)
       .executeTakeFirst();
@@ -80,7 +80,7 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
           'This Idempotency-Key was used before for a different request. Use a new key for a new request.',
         );
       }
-      return { replayed: true, result: JSON.parse(earlier.result) as T };
+      return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
     const commandId = newId('command', command.now);
     const { result, about } = await body.apply(tx, commandId);
@@ -98,7 +98,7 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
       })
       .execute();
     await appendAuditEntry(tx, { ...entryOf(command, 'done'), ...about, command_id: commandId });
-    return { replayed: false, result };
+    return { commandId, replayed: false, result };
   });
 }
 

@@ -38,7 +38,9 @@ const pageSize = 500;
 
 /** The installation as a file: what is in service, who belongs where, what is granted at the moment. */
 export async function exportLab(db: Reader, now: number): Promise<Lab> {
-  const organizations = await listOrganizations(db);
+  const organizations = (await listOrganizations(db)).filter(
+    ({ organization }) => organization.lifecycle_state === 'active',
+  );
   const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
   return {
     users: await exportUsers(db),

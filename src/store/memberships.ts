@@ -5,6 +5,7 @@ import type { PermissionKey, Role } from '../domain/permission.ts';
 import { isUsername, usernamesFromEmail } from '../domain/username.ts';
 import type { Tx } from './index.ts';
 import { listGrantedPermissions } from './members.ts';
+import { requireActiveOrganization } from './organizations.ts';
 import { toTime } from './time.ts';
 
 interface MemberId {
@@ -29,6 +30,7 @@ export async function createMembership(
 ): Promise<void> {
   const { orgId, userId, role } = member;
   const at = toTime(now);
+  await requireActiveOrganization(tx.db, orgId);
   const earlier = await tx.db
     .selectFrom('memberships')
     .select('lifecycle_state')

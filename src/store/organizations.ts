@@ -73,8 +73,10 @@ export async function createOrganization(
   now: number,
 ): Promise<string> {
   const { slug } = organization;
-  if (await findOrganizationBySlug(tx.db, slug)) {
-    throw new DomainError('invalid_state', `There is an organization ${slug} already.`);
+  const other = await findOrganizationBySlug(tx.db, slug);
+  if (other) {
+    const state = other.lifecycle_state === 'retired' ? ', which is retired' : '';
+    throw new DomainError('invalid_state', `There is an organization ${slug} already${state}.`);
   }
   const id = newId('org', now);
   const at = toTime(now);
@@ -141,4 +143,38 @@ export async function updateAutoJoinDomains(
     .where('id', '=', orgId)
     .execute();
   return true;
+}
+
+/**
+ * Ends an organization: no domain joins it any more, and nothing can be added to it; whether that changed anything.
+ * Throws `invalid_state` while a cluster of it is not released.
+ */
+export async function retireOrganization(tx: Tx, orgId: string, now: number): Promise<boolean> {
+  const cluster = await tx.db
+    .selectFrom('clusters')
+    .select('name')
+    .where('organization_id', '=', orgId)
+    .where('state', '!=', 'released')
+    .executeTakeFirst();
+  if (cluster) {
+    throw new DomainError(
+      'invalid_state',
+      `The cluster ${cluster.name} is not released yet. Release it first.`,
+    );
+  }
+  await updateAutoJoinDomains(tx, { orgId, domains: [] }, now);
+  const updated = await tx.db
+    .updateTable('organizations')
+    .set({ lifecycle_state: 'retired', updated_at: toTime(now) })
+    .where('id', '=', orgId)
+    .where('lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  return updated.numUpdatedRows > 0n;
+}
+
+/** Throws `invalid_state` when an organization is retired. */
+export async function requireActiveOrganization(db: Reader, orgId: string): Promise<void> {
+  const organization = await findOrganization(db, orgId);
+  if (organization?.lifecycle_state !== 'retired') return;
+  throw new DomainError('invalid_state', `The organization ${organization.slug} is retired.`);
 }

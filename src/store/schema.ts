@@ -36,7 +36,7 @@ export interface OrganizationTable {
   id: string;
   slug: string;
   display_name: string;
-  lifecycle_state: string;
+  lifecycle_state: 'active' | 'retired';
   created_by_user_id: string;
   created_at: string;
   updated_at: string;

@@ -30,6 +30,8 @@ interface Worker {
   running: Promise<void> | undefined;
   /** Something changed since the pass under way began. */
   dirty: boolean;
+  /** When the first change came that no pass has carried to the cluster yet. */
+  changedAt: number | undefined;
   failures: number;
 }
 
@@ -55,6 +57,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         timer: undefined,
         running: undefined,
         dirty: false,
+        changedAt: performance.now(),
         failures: 0,
       };
       workers.set(cluster.id, worker);
@@ -80,6 +83,9 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   async function pass(worker: Worker): Promise<number | undefined> {
     const { cluster } = worker;
     const started = performance.now();
+    const { changedAt } = worker;
+    worker.changedAt = undefined;
+    const since = (then: number) => Math.round(performance.now() - then);
     try {
       const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(passLimitMs)]);
       const deps = { store, lists, now: options.now };
@@ -90,6 +96,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         signal,
       );
       worker.failures = 0;
+      log.debug('sync.passed', { cluster: cluster.name, ms: since(started) });
       if (released) {
         await closeDriver(worker);
         workers.delete(cluster.id);
@@ -100,15 +107,24 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         log.info('sync.applied', {
           cluster: cluster.name,
           ...result,
-          ms: Math.round(performance.now() - started),
+          ms: since(started),
         });
+        if (changedAt !== undefined)
+          log.debug('sync.converged', { cluster: cluster.name, ms: since(changedAt) });
       }
       return worker.dirty ? 0 : options.intervalMs;
     } catch (error) {
       worker.failures += 1;
+      worker.changedAt = changedAt ?? worker.changedAt;
       const delay = retryDelay(worker.failures, Math.random());
       if (!stopping.signal.aborted) {
-        log.warn('sync.failed', { cluster: cluster.name, error, failures: worker.failures, retryMs: delay });
+        log.warn('sync.failed', {
+          cluster: cluster.name,
+          error,
+          failures: worker.failures,
+          retryMs: delay,
+          ms: since(started),
+        });
       }
       return delay;
     }
@@ -160,6 +176,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
       return;
     }
     worker.dirty = true;
+    worker.changedAt ??= performance.now();
     // A cluster that fails keeps its distance: a change must not turn its back-off into a storm.
     if (!worker.running && worker.failures === 0) schedule(worker, 0);
   }

@@ -94,6 +94,13 @@ const refused: [string, Lab, string][] = [
     lab([owner], { clusters: [{ ...cluster, id: 'alpha' }] }),
     'Cluster alpha: the id alpha is not a UUID.',
   ],
+  ...(['ceph', 'weka'] as const).map((other): [string, Lab, string] => [
+    `NFS beside ${other}`,
+    lab([owner], {
+      clusters: [{ ...cluster, simulated: { ...simulated, storage: { types: ['nfs', other] } } }],
+    }),
+    'Cluster alpha: NFS storage excludes Ceph and WEKA.',
+  ]),
   [
     'a grant that expires at no time',
     lab([owner], {

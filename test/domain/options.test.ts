@@ -101,6 +101,14 @@ test('a condition is present only when it describes the cluster’s current conf
   }
 });
 
+test('a condition about another configuration than the one in force is present when that is the current one', () => {
+  const ready = { status: 'False', observedGeneration: 4 };
+  const of = (desiredGeneration: number) =>
+    clusterOptions(withReport({ scheduler: { configured: 'sunk', ready } }, { desiredGeneration })).scheduler
+      .ready?.observedGeneration;
+  assert.deepEqual([of(3), of(4), of(5)], [undefined, 4, undefined]);
+});
+
 test('a condition says why, what to mend, and since when', () => {
   const ready = {
     status: 'False',

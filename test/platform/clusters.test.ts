@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LabCluster } from '../../src/domain/lab.ts';
-import { physics, type Reply, startTestApp } from '../support/app.ts';
+import { eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 
 const simulated = { computeNodes: 1, gpusPerNode: 1, applyMs: 0 };
 const cluster = (name: string, n: number, organization = 'physics'): LabCluster => ({
@@ -59,7 +59,10 @@ test('clusters on Platform', async (t) => {
   });
 
   await t.test('a cluster has every field of the contract', async () => {
-    const { status, body } = await service.platform(`/clusters/${one}?businessOrgId=${org}`, { as: 'ada' });
+    const { status, body } = await eventually(
+      () => service.platform(`/clusters/${one}?businessOrgId=${org}`, { as: 'ada' }),
+      (reply) => reply.body.status.lifecycleState === 'active',
+    );
     assert.equal(status, 200);
     assert.deepEqual(body, {
       id: one,
@@ -68,12 +71,12 @@ test('clusters on Platform', async (t) => {
         name: 'c9',
         site: { id: 'default', name: 'default' },
         businessOrganization: { id: org },
-        version: '',
-        versionGeneration: 0,
+        version: 'v1.34.2',
+        versionGeneration: 1,
         desiredGeneration: 1,
         schedulerGeneration: 0,
       },
-      status: { ...body.status, kubeletVersion: '' },
+      status: { lifecycleState: 'active', lifecycleVersion: 2, kubeletVersion: 'v1.34.2' },
     });
     assert.deepEqual(Object.keys(body.metadata), ['createdAt', 'updatedAt']);
     assert.deepEqual(Object.keys(body.status), ['lifecycleState', 'lifecycleVersion', 'kubeletVersion']);
@@ -244,6 +247,34 @@ test('clusters on Platform', async (t) => {
       'not_found',
     );
     assert.deepEqual((await service.business('/me', { token })).body.memberships, []);
+  });
+
+  await t.test('paging by ID stays right while clusters come and go', async () => {
+    const { store } = service.app;
+    const page = await list(`?businessOrgId=${org}&limit=2`);
+    assert.deepEqual(idsOf(page), [one, two]);
+    const row = await store.read
+      .selectFrom('clusters')
+      .selectAll()
+      .where('id', '=', one)
+      .executeTakeFirstOrThrow();
+    const before = '00000001-0000-4000-8000-000000000000';
+    const behind = '00000005-0000-4000-8000-000000000000';
+    await store.write(async ({ db }) => {
+      for (const id of [before, behind]) {
+        await db
+          .insertInto('clusters')
+          .values({ ...row, id, name: id, state: 'released' })
+          .execute();
+      }
+    });
+    const { nextPageToken } = page.body;
+    const next = await list(`?businessOrgId=${org}&limit=2&after=${nextPageToken}`);
+    assert.deepEqual(idsOf(next), [behind, three], 'nothing twice, and what came behind the page is in it');
+    await store.write(async ({ db }) => {
+      await db.deleteFrom('clusters').where('id', 'in', [before, behind]).execute();
+    });
+    assert.deepEqual(idsOf(await list(`?businessOrgId=${org}&limit=1&after=${nextPageToken}`)), [three]);
   });
 
   await t.test('staff see every organization’s clusters without belonging to it', async () => {

@@ -153,19 +153,19 @@ test('GET /clusters/{clusterId}/options', async (t) => {
     );
   });
 
-  await t.test('a condition is present only when it describes the current configuration', async () => {
-    // This cluster applies nothing, so what it says is about no configuration that was asked for.
-    const { body } = await eventually(
-      () => options('failing'),
-      (reply) => reply.body.state === 'available',
-    );
-    assert.deepEqual(body.scheduler, {
-      configured: { state: 'configured', value: 'sunk' },
-      supported: { kubernetes: true, sunk: true },
+  await t.test('what keeps a cluster from applying its configuration is said in words', async () => {
+    const { scheduler } = await settled('failing');
+    assert.deepEqual(scheduler.ready, {
+      type: 'SUNKReady',
+      status: 'False',
+      reason: 'ApplyFailed',
+      message: 'The account ada is there already, and not ours.',
+      observedGeneration: 1,
+      lastTransitionTime: scheduler.ready.lastTransitionTime,
     });
   });
 
-  await t.test('a new configuration is not described until the cluster has applied it', async () => {
+  await t.test('a condition is present only when it describes the current configuration', async () => {
     const id = ids['slurm'] ?? '';
     await settled('slurm');
     await setSimulated(service, id, { applyMs: 1500 });

@@ -196,10 +196,12 @@ test('every Platform route', async (t) => {
         }
       });
 
-      await t.test(`${name}: the organization in the other routes' parameter is 422`, async () => {
+      await t.test(`${name}: the organization in the other routes' parameter is a missing one`, async () => {
         const other = query === 'businessOrgId' ? 'organizationId' : 'businessOrgId';
         const address = `${addressOf(route, { of: null })}?${other}=${org}`;
-        refused(await ask(route, address, { as: 'ada' }), 422, 'invalid_request', /OrgId|organizationId/);
+        refused(await ask(route, address, { as: 'ada' }), ...missing, /OrgId|organizationId/);
+        const both = `${addressOf(route)}&${other}=${org}`;
+        refused(await ask(route, both, { as: 'ada' }), 422, 'invalid_request', new RegExp(other));
       });
     }
 

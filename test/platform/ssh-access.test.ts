@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { alpha, beta, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 import { keygenFingerprint, newPublicKey } from '../support/ssh-keys.ts';
+import { setSimulated } from './support.ts';
 
 const missing = '00000000-0000-4000-8000-000000000000';
 
@@ -164,6 +165,29 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
   await t.test('another person’s change delays new logins at most briefly', async () => {
     await register('ada', newPublicKey());
     await eventually(access, ({ body }) => body.observation_current && body.ready);
+  });
+
+  await t.test('a key set that the cluster does not apply: projection_pending, until it does', async () => {
+    const before = (await confirmed()).ssh_key_set_generation;
+    await setSimulated(service, alpha, { failure: 'the disk is full' });
+    const extra = newPublicKey();
+    const id = await register('bob', extra);
+    const body = await reason('projection_pending');
+    assert.equal(body.ssh_key_set_generation, before);
+    assert.equal(body.key_fingerprints.includes(keygenFingerprint(extra)), false);
+    const { generation } = await keys();
+    await eventually(
+      () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'bob' }),
+      (reply) => reply.body.state === 'failed',
+    );
+    const failed = await reason('projection_pending');
+    assert.equal(failed.observation_current, false);
+    assert.ok(failed.observed_manifest_generation < failed.manifest_generation);
+    await setSimulated(service, alpha, { failure: undefined });
+    const after = await confirmed();
+    assert.deepEqual([after.ready, after.ssh_key_set_generation], [true, generation]);
+    assert.ok(after.key_fingerprints.includes(keygenFingerprint(extra)));
+    await revoke('bob', id);
   });
 
   await t.test('without organizationId, or with an empty one, it is 422 invalid_request', async () => {

@@ -11,15 +11,16 @@ export const noBrowser = existsSync(executablePath)
   ? false
   : `the browser ${executablePath} is not installed`;
 
-/** Opens a page without JavaScript in a fresh profile, and closes all of it afterwards. */
+/** Opens a page, without JavaScript unless told, in a fresh profile, and closes all of it afterwards. */
 export async function withPage<T>(
   use: (page: Page) => Promise<T>,
   viewport = { width: 1000, height: 800 },
+  javaScriptEnabled = false,
 ): Promise<T> {
   const profile = mkdtempSync(join(tmpdir(), 'andromeda-chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
-    javaScriptEnabled: false,
+    javaScriptEnabled,
     viewport,
     args: [
       '--no-sandbox',

@@ -7,6 +7,7 @@ import {
   createOrganization,
   listOrganizations,
   type OrganizationSummary,
+  retireOrganization,
   updateAutoJoinDomains,
   updateOrganizationName,
 } from '../../store/organizations.ts';
@@ -74,6 +75,21 @@ export function operatorUpdateOrganization(
       await updateOrganizationName(tx, { orgId, displayName: display_name }, request.now);
     }
     if (domains) await updateAutoJoinDomains(tx, { orgId, domains }, request.now);
+    return { result: await organizationReply(tx.db, orgId) };
+  });
+}
+
+/** Ends an organization whose clusters are released. */
+export function operatorRetireOrganization(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorRetireOrganization'>,
+): Promise<CommandReply<BusinessReply<'operatorRetireOrganization'>>> {
+  const orgId = request.path.orgID;
+  const about = { target: orgId, organization_id: orgId };
+  const what = { operation: 'operatorRetireOrganization', meaning: [orgId], about };
+  return operatorCommand(deps, request, what, async (tx) => {
+    await requireOrganization(tx.db, orgId);
+    await retireOrganization(tx, orgId, request.now);
     return { result: await organizationReply(tx.db, orgId) };
   });
 }

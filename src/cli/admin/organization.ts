@@ -91,5 +91,14 @@ export const organization: Noun = {
         return organizations.one(await api.write('PUT', at`/operator/organizations/${id}`, body));
       },
     }),
+    writes({
+      usage: 'retire <slug>',
+      summary: 'end an organization whose clusters are released; its slug is never used again',
+      example: 'organization retire physics',
+      async run({ api }, slug = '') {
+        const id = await findOrganization(api, slug);
+        return organizations.one(await api.write('POST', at`/operator/organizations/${id}/retire`));
+      },
+    }),
   ],
 };

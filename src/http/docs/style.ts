@@ -6,14 +6,14 @@ export const style = `
 body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 main{max-width:54rem;margin:0 auto;padding:2rem 1.25rem 4rem}
 h1{margin:0 0 .25rem}h2{margin:2.5rem 0 .75rem}h4{margin:1.25rem 0 .4rem}a{color:var(--get)}
-code,pre{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}.dim{color:var(--dim)}
+code,pre{font:.9em ui-monospace,monospace}summary code,p code,pre{overflow-wrap:anywhere}.dim{color:var(--dim)}
 details{background:var(--card);border:1px solid var(--line);border-radius:.6rem;margin:.5rem 0}
 summary{padding:.7rem 1rem;cursor:pointer;display:flex;gap:.8rem;flex-wrap:wrap;align-items:baseline;border-radius:.6rem}
 summary span{color:var(--dim)}.body{padding:0 1rem 1rem}
 .m{font:600 .8rem ui-monospace,monospace;min-width:3.2rem}.get{color:var(--get)}.post{color:var(--post)}.put,.delete{color:var(--put)}
-table{border-collapse:collapse;width:100%;font-size:.92rem}td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-top:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere;min-width:3.5rem}
+table{border-collapse:collapse;width:100%;font-size:.92rem}td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-top:1px solid var(--line);vertical-align:top}
 .old{text-decoration:line-through}
-.session{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:1.5rem 0}.session p{margin:0 0 .6rem}.session details{border:0;margin:.4rem 0 0}.session summary{padding:0;color:var(--dim)}
+.session{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:1.5rem 0}.session p{margin:0 0 .6rem}.session details{border:0;margin:.4rem 0 0}.session summary{display:inline;padding:0;color:var(--dim);text-decoration:underline}
 .usercode{display:inline-block;padding:.4rem .8rem;border-radius:.5rem;background:var(--tint);font:650 1.5rem/1.2 ui-monospace,monospace;letter-spacing:.1em}
 form{margin:.8rem 0 0}label{display:block;margin:.6rem 0 .2rem;font-size:.9rem;font-weight:600}label span{font-weight:400;color:var(--dim)}
 input,select,textarea{width:100%;max-width:100%;padding:.45rem .6rem;font:.9rem ui-monospace,monospace;color:inherit;background:var(--bg);border:1px solid var(--edge);border-radius:.4rem}
@@ -23,4 +23,4 @@ button.second{color:var(--fg);background:transparent;border-color:var(--edge)}
 :focus-visible{outline:3px solid var(--get);outline-offset:2px}
 .status{font-weight:600;margin:.9rem 0 .4rem}.bad{color:var(--bad)}
 pre{margin:.4rem 0 0;padding:.7rem .8rem;background:var(--tint);border:1px solid var(--line);border-radius:.4rem;white-space:pre-wrap;max-height:32rem;overflow:auto}
-@media(max-width:30rem){main{padding:1.25rem .75rem 3rem}.body{padding:0 .75rem .75rem}table,tbody,tr{display:block}tr{border-top:1px solid var(--line);padding:.3rem 0}td{display:inline;border:0;padding:0 .4rem 0 0}}`;
+@media(max-width:30rem){main{padding:1.25rem .75rem 3rem}.body{padding:0 .75rem .75rem}table,tbody,tr{display:block}tr{border-top:1px solid var(--line);padding:.3rem 0}td{display:inline;border:0;padding:0 .4rem 0 0;overflow-wrap:anywhere}}`;

@@ -1,4 +1,4 @@
-/** The programs that may ask people to sign in: our own two, both public (RFC 8252) and on the device flow only. */
+/** The programs that may ask people to sign in: our own, all public (RFC 8252) and on the device flow only. */
 import type { ClientMetadata } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
@@ -14,6 +14,9 @@ export const scopes = ['openid', 'offline_access', 'email', 'profile'];
  */
 export const apiResource = 'urn:andromeda:apis';
 
+/** The /docs pages of both APIs: the one client that runs in a browser. */
+export const docsClientId = 'andromeda-docs';
+
 export interface IssuerClient {
   id: string;
   /** As the approval page says it. */
@@ -22,6 +25,8 @@ export interface IssuerClient {
   meaning: string;
   /** Gets access tokens for both APIs. */
   callsApis: boolean;
+  /** Stays signed in (refresh tokens) until it is signed out. */
+  stays: boolean;
   /** Granted whether or not it was asked for. */
   always: string[];
 }
@@ -33,6 +38,15 @@ export function issuerClients(cliClientId: string, kubernetesClientId: string | 
       name: 'Andromeda command line',
       meaning: 'It will act as you in Andromeda, with all your permissions, until you sign it out.',
       callsApis: true,
+      stays: true,
+      always: ['openid'],
+    },
+    {
+      id: docsClientId,
+      name: 'Andromeda /docs page',
+      meaning: 'It will act as you in Andromeda, with all your permissions, for the next ten minutes.',
+      callsApis: true,
+      stays: false,
       always: ['openid'],
     },
   ];
@@ -42,6 +56,7 @@ export function issuerClients(cliClientId: string, kubernetesClientId: string | 
       name: 'kubectl',
       meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
       callsApis: false,
+      stays: true,
       // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
       always: ['openid', 'email'],
     });
@@ -55,6 +70,12 @@ export function issuerClients(cliClientId: string, kubernetesClientId: string | 
       'identity.cliClientId and identity.kubernetes.clientId are the same.',
     );
   }
+  if ([cliClientId, kubernetesClientId].includes(docsClientId)) {
+    throw new DomainError(
+      'invalid_state',
+      `${docsClientId} is the client ID of the /docs pages; choose another.`,
+    );
+  }
   return clients;
 }
 
@@ -64,12 +85,12 @@ export function grantedScopes(client: IssuerClient, requested: string): string[]
   return scopes.filter((scope) => asked.has(scope));
 }
 
-export function clientMetadata({ id, name }: IssuerClient): ClientMetadata {
+export function clientMetadata({ id, name, stays }: IssuerClient): ClientMetadata {
   return {
     client_id: id,
     client_name: name,
     application_type: 'native',
-    grant_types: [deviceCodeGrant, 'refresh_token'],
+    grant_types: stays ? [deviceCodeGrant, 'refresh_token'] : [deviceCodeGrant],
     response_types: [],
     redirect_uris: [],
     token_endpoint_auth_method: 'none',

@@ -4,7 +4,8 @@ import { errors } from 'oidc-provider';
 import type { Store } from '../../store/index.ts';
 import { claimsOf, findSignedIn } from './accounts.ts';
 import { createAdapter } from './adapter.ts';
-import { apiResource, clientMetadata, type IssuerClient, scopes } from './clients.ts';
+import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
+import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { errorPage } from './pages/error.ts';
 import { pageHeaders } from './respond.ts';
@@ -24,11 +25,13 @@ export function configuration({
   keys,
   clients,
   audience,
+  cors,
 }: {
   store: Store;
   keys: IssuerKeys;
   clients: IssuerClient[];
   audience: string;
+  cors: Cors;
 }): Configuration {
   const callsApis = (clientId: string | undefined) =>
     clients.some((client) => client.id === clientId && client.callsApis);
@@ -39,7 +42,7 @@ export function configuration({
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
     clientAuthMethods: ['none'],
-    clientBasedCORS: () => false,
+    clientBasedCORS: (_ctx, origin, client) => client.clientId === docsClientId && cors.allows(origin),
     responseTypes: [],
     scopes,
     claims: {

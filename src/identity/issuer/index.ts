@@ -22,13 +22,16 @@ import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../log.ts';
 import type { Store } from '../../store/index.ts';
 import { createBrowsers } from './browser.ts';
-import { issuerClients } from './clients.ts';
+import { docsClientId, issuerClients } from './clients.ts';
+import { createCors } from './cors.ts';
 import { createDevicePages } from './device-pages.ts';
 import { loadKeys, publicKeys } from './keys.ts';
 import { createRequestHandler } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
 import { startSweeper } from './sweeper.ts';
 import { createUserInfo } from './userinfo.ts';
+
+export { docsClientId };
 
 export interface IssuerOptions {
   /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
@@ -40,6 +43,8 @@ export interface IssuerOptions {
   audience: string;
   cliClientId: string;
   kubernetesClientId?: string;
+  /** Origins whose /docs page may sign people in. */
+  pageOrigins?: readonly string[];
   log: Logger;
   /** Milliseconds since 1970, for throttling and browser sessions. Tokens and codes go by the library's `Date.now`. */
   now?: () => number;
@@ -57,6 +62,7 @@ export interface Issuer {
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, dataDir, audience, cliClientId, kubernetesClientId, log, now = Date.now } = options;
+  const cors = createCors(options.pageOrigins ?? []);
   const url = parseIssuerUrl(options.url);
   const keys = await loadKeys(dataDir);
   const jwks = publicKeys(keys);
@@ -70,9 +76,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   let opened: Promise<RequestListener> | undefined;
   function open(): Promise<RequestListener> {
     opened ??= import('./provider.ts').then(({ createProvider }) => {
-      const provider = createProvider({ url, store, keys, clients, audience, log, now });
+      const provider = createProvider({ url, store, keys, clients, audience, cors, log, now });
       const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
-      return createRequestHandler({ url, devicePages, userInfo, library: provider.callback(), log, now });
+      const library = provider.callback();
+      return createRequestHandler({ url, devicePages, userInfo, library, cors, log, now });
     });
     return opened;
   }

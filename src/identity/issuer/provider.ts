@@ -6,6 +6,7 @@ import type { Logger } from '../../log.ts';
 import type { Store } from '../../store/index.ts';
 import type { IssuerClient } from './clients.ts';
 import { configuration } from './configuration.ts';
+import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { pollingMiddleware } from './polling.ts';
 
@@ -20,6 +21,7 @@ export function createProvider({
   keys: IssuerKeys;
   clients: IssuerClient[];
   audience: string;
+  cors: Cors;
   log: Logger;
   now: () => number;
 }): Provider {
@@ -27,6 +29,7 @@ export function createProvider({
   // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
   provider.proxy = url.protocol === 'https:';
+  provider.use(rest.cors.middleware);
   provider.use(pollingMiddleware(now));
   // Koa would print it. (Its own event, which the library's types leave out.)
   const koa: EventEmitter = provider;

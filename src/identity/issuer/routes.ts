@@ -1,6 +1,7 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../log.ts';
+import type { Cors } from './cors.ts';
 import type { DevicePages } from './device-pages.ts';
 import { messagePage } from './pages/error.ts';
 import { createRateLimit } from './rate-limit.ts';
@@ -26,6 +27,7 @@ export interface RequestHandlerOptions {
   devicePages: DevicePages;
   userInfo: UserInfo;
   library: (req: IncomingMessage, res: ServerResponse) => void;
+  cors: Cors;
   log: Logger;
   now: () => number;
 }
@@ -34,7 +36,7 @@ export interface RequestHandlerOptions {
 export function createRequestHandler(
   options: RequestHandlerOptions,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { url: issuer, devicePages, userInfo, library, log, now } = options;
+  const { url: issuer, devicePages, userInfo, library, cors, log, now } = options;
   // Every device code is a write to disk that anybody can ask for.
   const deviceCodes = createRateLimit({ perKey: 60, inAll: 600, windowMs: 60_000 }, now);
 
@@ -57,7 +59,7 @@ export function createRequestHandler(
     if (url.pathname === '/device/auth' && !deviceCodes(remoteAddress(req))) {
       const error_description = 'too many sign-ins were started from here; wait a minute';
       const error = { error: 'temporarily_unavailable', error_description };
-      return sendJson(res, 429, error, { 'Retry-After': '60' });
+      return sendJson(res, 429, error, { 'Retry-After': '60', ...cors.headers(req) });
     }
     res.setHeader('X-Content-Type-Options', 'nosniff');
     res.setHeader('Referrer-Policy', 'no-referrer');

@@ -216,3 +216,32 @@ test('organizations, as operators make them', async () => {
   });
   assert.equal(one.body.members.length, 1);
 });
+
+test('an organization is retired by an owner, or an operator, once its clusters are released', async () => {
+  await using service = await startTestApp();
+  const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const retire = (as: string, prefix = '') => service.write(`${prefix}/organizations/${org}/retire`, { as });
+  assert.equal((await retire('bob')).status, 403);
+  assert.equal((await retire('root')).status, 404);
+  assert.equal((await retire('ada', '/operator')).status, 403);
+  const early = await retire('ada');
+  assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
+  for (const id of [alpha, beta]) await service.write(`/operator/clusters/${id}/release`, { as: 'root' });
+  const retired = await eventually(
+    () => retire('ada'),
+    ({ status }) => status === 200,
+  );
+  assert.equal(retired.body.lifecycle_state, 'retired');
+  assert.equal(
+    (await service.business(`/organizations/${org}`, { as: 'bob' })).body.lifecycle_state,
+    'retired',
+  );
+  const add = await service.write(`/organizations/${org}/members`, {
+    as: 'ada',
+    body: { email: 'n@physics.example' },
+  });
+  assert.equal(add.status, 409);
+  const body = { name: 'late', organization: 'physics', simulated: { computeNodes: 1, gpusPerNode: 1 } };
+  assert.equal((await service.write('/operator/clusters', { as: 'root', body })).status, 409);
+  assert.equal((await retire('root', '/operator')).status, 200, 'again: nothing changes');
+});

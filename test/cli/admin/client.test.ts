@@ -36,7 +36,7 @@ test('every admin command explains itself, with an example', () => {
     'export',
     'audit',
     'audit verify',
-    ...['list', 'add', 'rename', 'domains'].map((verb) => `organization ${verb}`),
+    ...['list', 'add', 'rename', 'domains', 'retire'].map((verb) => `organization ${verb}`),
     ...['list', 'add', 'staff', 'password', 'deactivate', 'reactivate'].map((verb) => `person ${verb}`),
     ...['list', 'add', 'role', 'username', 'permissions', 'remove'].map((verb) => `member ${verb}`),
     ...['list', 'add', 'release'].map((verb) => `cluster ${verb}`),

@@ -37,8 +37,11 @@ export interface Harness extends AsyncDisposable {
 export async function startHarness({
   now,
   publicUrl,
+  pageOrigins = [],
 }: {
   now?: () => number;
+  /** Whose /docs pages may sign people in. */
+  pageOrigins?: string[];
   /** The issuer's URL where it is not the listener's: behind a proxy. */
   publicUrl?: string;
 } = {}): Promise<Harness> {
@@ -56,6 +59,7 @@ export async function startHarness({
       audience,
       cliClientId: cli,
       kubernetesClientId: kubernetes,
+      pageOrigins,
       log: createLogger('info', (line) => log.push(line)),
       ...(now ? { now } : {}),
     });

@@ -50,6 +50,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
   state.startedAt ||= Date.now();
   // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
   let applied: readonly ManifestAccount[] | undefined;
+  let refused: number | undefined;
   let loginNode = await startLoginNode();
 
   async function startLoginNode(): Promise<SimulatedLoginNode | undefined> {
@@ -69,12 +70,20 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       const settings = await reach();
       // A login node that died is a machine that boots again.
       if (loginNode && !loginNode.running) loginNode = await startLoginNode();
-      return reportOf(options, state, settings, loginNode);
+      return reportOf(options, state, settings, loginNode, refused);
     },
     async apply(manifest: Manifest, signal: AbortSignal) {
       const settings = await reach();
       // It says so in its report.
-      if (settings.failure !== undefined) return;
+      refused = settings.failure === undefined ? undefined : manifest.desiredGeneration;
+      if (refused !== undefined) {
+        log.warn('simulated.refused', {
+          cluster: name,
+          desiredGeneration: refused,
+          failure: settings.failure,
+        });
+        return;
+      }
       const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration, accounts } = manifest;
       const before = applied ?? (await readLogins(dataDir)).map(asReady);
       const { restarts, added, removed } = restartPlan(
@@ -153,6 +162,7 @@ function reportOf(
   state: SimulatedState,
   settings: SimulatedSettings,
   loginNode: SimulatedLoginNode | undefined,
+  refused: number | undefined,
 ): Report {
   const { manifestGeneration, desiredGeneration, listVersion, accounts = [] } = state;
   const provisioned = isProvisioned(settings, state.startedAt, Date.now());
@@ -161,7 +171,7 @@ function reportOf(
     desiredGeneration,
     listVersion,
     controlPlaneReady: provisioned,
-    scheduler: schedulerReport(scheduler, settings, provisioned),
+    scheduler: schedulerReport(scheduler, settings, { provisioned, refused }),
     storage: storageReport(scheduler, settings),
     kubernetes: kubernetesReport(name, settings, provisioned),
     machines: machineReports(name, settings),

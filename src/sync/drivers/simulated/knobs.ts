@@ -32,12 +32,17 @@ export function machineReports(name: string, settings: SimulatedSettings): Machi
   });
 }
 
+/** `refused` is the configuration that was not applied last, where one was not. */
 export function schedulerReport(
   scheduler: Scheduler,
   settings: SimulatedSettings,
-  provisioned: boolean,
+  { provisioned, refused }: { provisioned: boolean; refused: number | undefined },
 ): SchedulerReport {
   if (scheduler === null) return { configured: null };
+  if (refused !== undefined && settings.failure !== undefined) {
+    const fault = { reason: 'ApplyFailed', message: settings.failure };
+    return { configured: scheduler, ready: { ...condition(fault), observedGeneration: refused } };
+  }
   const provisioning = { reason: 'Provisioning', message: 'The control plane is starting.' };
   return {
     configured: scheduler,
