@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { isUnavailable, openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
+import { isUnavailable, openSqliteReader, openSqliteWriter, transact } from './dialects/sqlite.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
@@ -37,9 +37,10 @@ export interface Store {
   readonly read: Reader;
   /**
    * Runs `body` in one transaction; what it returned is on disk when this resolves. Throws `service_unavailable` when
-   * the file is held by another program or the disk is full.
+   * the file is held by another program or the disk is full. With `flush: false`, for what will be found out again
+   * anyway, it does not wait for the disk, and a power cut can take it back.
    */
-  write<T>(body: (tx: Tx) => Promise<T>): Promise<T>;
+  write<T>(body: (tx: Tx) => Promise<T>, options?: { flush: boolean }): Promise<T>;
   /** Calls `listener` after each commit that changed something; returns how to stop listening. */
   onChange(listener: (changes: readonly Change[]) => void): () => void;
   close(): Promise<void>;
@@ -69,19 +70,17 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
   events.setMaxListeners(0);
   return {
     read: reader,
-    async write(body) {
+    async write(body, options = { flush: true }) {
       let changes: Change[] = [];
-      const result = await database
-        .transaction()
-        .execute((db) => {
-          changes = [];
-          return body({ db, changed: (change) => changes.push(change) });
-        })
-        .catch((error: unknown) => {
-          if (!isUnavailable(error)) throw error;
-          const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
-          throw new DomainError('service_unavailable', message, { cause: error });
-        });
+      const attempt = (db: Transaction<Schema>) => {
+        changes = [];
+        return body({ db, changed: (change) => changes.push(change) });
+      };
+      const result = await transact(database, attempt, options).catch((error: unknown) => {
+        if (!isUnavailable(error)) throw error;
+        const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
+        throw new DomainError('service_unavailable', message, { cause: error });
+      });
       if (changes.length > 0) events.emit('change', changes);
       return result;
     },

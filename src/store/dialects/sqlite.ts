@@ -19,9 +19,11 @@ import {
   type SqliteDialectConfig,
   SqliteDriver,
   SqliteQueryCompiler,
+  sql,
+  type Transaction,
 } from 'kysely';
+import { giveWay } from '../../turn.ts';
 import type { Schema } from '../schema.ts';
-import { giveWay } from './turn.ts';
 
 /** Opens the file, creating it if it is missing, for writing. One such connection a process. */
 export function openSqliteWriter(file: string): Kysely<Schema> {
@@ -41,6 +43,26 @@ export function openSqliteReader(file: string): Kysely<Schema> {
   return kysely(database, 'begin');
 }
 
+/**
+ * Runs a body in one transaction. Without `flush` it does not wait for the disk: what it wrote outlives this process,
+ * and a power cut only once something behind it was flushed.
+ */
+export function transact<T>(
+  writer: Kysely<Schema>,
+  body: (db: Transaction<Schema>) => Promise<T>,
+  { flush }: { flush: boolean },
+): Promise<T> {
+  if (flush) return writer.transaction().execute(body);
+  return writer.connection().execute(async (connection) => {
+    await sql.raw('pragma synchronous = normal').execute(connection);
+    try {
+      return await connection.transaction().execute(body);
+    } finally {
+      await sql.raw('pragma synchronous = full').execute(connection);
+    }
+  });
+}
+
 /** Whether a write failed for a reason that passes: the file is held, the disk is full or does not answer. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof Database.SqliteError && /^SQLITE_(BUSY|FULL|IOERR)/.test(error.code);
@@ -54,6 +76,8 @@ function kysely(database: Database.Database, begin: string): Kysely<Schema> {
         prepare(sql) {
           // SQLite has rolled back by itself when the disk is full; asking for it again would hide that reason.
           if (sql === 'rollback' && !database.inTransaction) return database.prepare('select 1 where 0');
+          // It takes effect when it is prepared.
+          if (sql.startsWith('pragma')) return database.prepare(sql);
           let statement = statements.get(sql);
           if (!statement) {
             statement = database.prepare(sql === 'begin' ? begin : sql);

@@ -1,11 +1,14 @@
-/** Turns of the event loop, as far as queries take them up. It is shared with people's keystrokes. */
+/**
+ * Turns of the event loop, which people's keystrokes share with everything else. Whatever can go on for long without
+ * input or output, such as a row of queries, gives way in between.
+ */
 
-/** Longer than a request's queries take, and shorter than anyone notices. */
+/** Longer than a request's work takes, and shorter than anyone notices. */
 const longestMs = 4;
 
 let since: number | undefined;
 
-/** Something to wait for when queries have kept the event loop for too long in this turn; undefined when not. */
+/** Something to wait for when those who ask have kept this turn for too long; undefined when not. */
 export function giveWay(): Promise<void> | undefined {
   if (since === undefined) {
     since = performance.now();

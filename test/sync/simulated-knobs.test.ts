@@ -1,0 +1,200 @@
+/** What the simulated driver makes of a Slurm configuration, and the faults it can be told to have. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Manifest } from '../../src/domain/manifest.ts';
+import type { SimulatedSettings } from '../../src/domain/simulated.ts';
+import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
+import { readLab } from '../../src/lab-file.ts';
+import { createLogger } from '../../src/log.ts';
+import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const signal = new AbortController().signal;
+const job = { id: '7', user: 'ada', name: 'train', machines: ['alpha-1'] };
+const manifest = (desiredGeneration: number, slurmConfiguration: SlurmConfiguration = {}): Manifest => ({
+  clusterId: 'c',
+  generation: 1,
+  desiredGeneration,
+  schedulerGeneration: desiredGeneration,
+  slurmConfiguration,
+  listVersion: 1,
+  accounts: [],
+});
+
+async function start(
+  dataDir: string,
+  more: Partial<SimulatedSettings> = {},
+  scheduler = 'sunk' as 'sunk' | 'kubernetes' | null,
+) {
+  const settings: SimulatedSettings = { computeNodes: 3, gpusPerNode: 8, applyMs: 0, ...more };
+  let starts = 0;
+  const driver = await createSimulatedDriver({
+    name: 'Alpha',
+    scheduler,
+    settings: async () => settings,
+    dataDir,
+    log: createLogger('silent'),
+    async startLoginNode() {
+      starts += 1;
+      return {
+        host: '127.0.0.1',
+        port: 1,
+        hostKey: 'ssh-ed25519 AAAA',
+        running: true,
+        async setAccounts() {},
+        async stop() {},
+      };
+    },
+  });
+  return { driver, settings, starts: () => starts };
+}
+
+test('a Slurm configuration restarts the login node when it differs, and not when it is the same', async () => {
+  using directory = temporaryDirectory();
+  const { driver, starts } = await start(directory.path, { runningJobs: [job] });
+  await driver.apply(manifest(1), signal);
+  assert.equal(starts(), 1);
+  await driver.apply(manifest(2, { slurmExtraConfig: 'a' }), signal);
+  assert.equal(starts(), 2);
+  await driver.apply(manifest(3, { slurmExtraConfig: 'a' }), signal);
+  assert.equal(starts(), 2);
+  const report = await driver.observe(signal);
+  assert.equal(report.desiredGeneration, 3);
+  assert.deepEqual(report.runningJobs, [job], 'compute nodes did not restart');
+
+  const again = await start(directory.path, { runningJobs: [job] });
+  await again.driver.apply(manifest(3, { slurmExtraConfig: 'a' }), signal);
+  assert.equal(again.starts(), 1, 'what is in force is remembered');
+});
+
+test('another computeS6Packages restarts compute nodes and ends the jobs there', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path, { runningJobs: [job] });
+  await driver.apply(manifest(1, { computeS6Packages: 'a' }), signal);
+  assert.deepEqual((await driver.observe(signal)).runningJobs, []);
+});
+
+test('a Kubernetes-only cluster takes a configuration without a login node', async () => {
+  using directory = temporaryDirectory();
+  const { driver, starts } = await start(directory.path, {}, 'kubernetes');
+  await driver.apply(manifest(2, { slurmExtraConfig: 'a' }), signal);
+  assert.equal(starts(), 0);
+  assert.equal((await driver.observe(signal)).desiredGeneration, 2);
+});
+
+test('silent: it throws at every look, and reports again when it is told to', async () => {
+  using directory = temporaryDirectory();
+  const { driver, settings } = await start(directory.path, { silent: true });
+  await assert.rejects(driver.observe(signal), /does not answer/);
+  await assert.rejects(driver.apply(manifest(1), signal), /does not answer/);
+  settings.silent = false;
+  assert.equal((await driver.observe(signal)).controlPlaneReady, true);
+});
+
+test('failure: it applies nothing, and says in words what must be mended', async () => {
+  using directory = temporaryDirectory();
+  const { driver, settings } = await start(directory.path, { failure: 'the disk is full' });
+  await driver.apply(manifest(1), signal);
+  const report = await driver.observe(signal);
+  assert.deepEqual([report.failure, report.desiredGeneration], ['the disk is full', 0]);
+  delete settings.failure;
+  await driver.apply(manifest(1), signal);
+  assert.deepEqual((await driver.observe(signal)).failure, null);
+});
+
+test('provisionMs: the control plane works after that time, counted from the first start', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path, { provisionMs: 150 });
+  await driver.apply(manifest(1), signal);
+  const before = await driver.observe(signal);
+  assert.deepEqual(
+    [before.controlPlaneReady, before.kubernetes?.ready, before.scheduler?.ready?.reason],
+    [false, false, 'Provisioning'],
+  );
+  assert.equal(before.kubernetes?.kubeletVersion, undefined);
+  await sleep(160);
+  assert.equal((await driver.observe(signal)).controlPlaneReady, true);
+  const again = await start(directory.path, { provisionMs: 150 });
+  assert.equal((await again.driver.observe(signal)).controlPlaneReady, true);
+});
+
+test('it reports machines, storage and Kubernetes as it is told to', async () => {
+  using directory = temporaryDirectory();
+  const { driver, settings } = await start(directory.path, {
+    nodesDown: 1,
+    machine: { gpuModel: 'H200', cpuCores: 192 },
+    storage: { types: ['nfs'], quotaBytes: 5 },
+  });
+  const report = await driver.observe(signal);
+  assert.deepEqual(
+    report.machines.map(({ name, ready, phase, gpuModel }) => [name, ready, phase, gpuModel]),
+    [
+      ['Alpha-1', true, 'idle', 'H200'],
+      ['Alpha-2', true, 'idle', 'H200'],
+      ['Alpha-3', false, 'down', 'H200'],
+    ],
+  );
+  assert.deepEqual(report.storage, {
+    ceph: false,
+    weka: false,
+    nfs: true,
+    sharedVolumeBytes: 107_374_182_400,
+    ready: { status: 'True', reason: 'Ready' },
+  });
+  assert.equal(report.kubernetes?.server, 'https://alpha.simulated.invalid:6443');
+  settings.storage = { types: ['ceph', 'weka'], quotaBytes: 5, sharedVolumeBytes: 9 };
+  const { storage } = await driver.observe(signal);
+  assert.deepEqual([storage?.quotaBytes, storage?.sharedVolumeBytes], [5, 9]);
+  delete settings.storage;
+  assert.deepEqual((await driver.observe(signal)).storage, { ceph: false, weka: false, nfs: false });
+});
+
+test('without a scheduler it says that there is none', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path, {}, null);
+  assert.deepEqual((await driver.observe(signal)).scheduler, { configured: null });
+});
+
+test('the lab file takes every one of these settings, and no other', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'lab.yaml');
+  const simulated: Required<SimulatedSettings> = {
+    computeNodes: 3,
+    gpusPerNode: 8,
+    applyMs: 0,
+    provisionMs: 100,
+    runningJobs: [job],
+    machine: { gpuModel: 'H200', cpuCores: 192, memoryGib: 2048, ibSpeed: '400 Gb/sec' },
+    nodesDown: 1,
+    silent: true,
+    failure: 'the disk is full',
+    schedulerFault: { reason: 'ControllerDown', message: 'slurmctld does not answer' },
+    kubernetes: {
+      version: 'v1.34.0',
+      kubeletVersion: 'v1.33.0',
+      server: 'https://10.0.0.5:6443',
+      certificateAuthority: 'PEM',
+      ready: false,
+    },
+    storage: {
+      types: ['ceph', 'weka'],
+      quotaBytes: 5,
+      sharedVolumeBytes: 9,
+      fault: { reason: 'Degraded', message: 'a monitor is down' },
+    },
+  };
+  const write = (section: object) => {
+    const lab = {
+      organizations: [{ slug: 'x', name: 'X', members: [{ email: 'ada@x.example', role: 'owner' }] }],
+      clusters: [{ name: 'alpha', organization: 'x', simulated: section }],
+    };
+    writeFileSync(file, JSON.stringify(lab));
+    return readLab(file);
+  };
+  assert.deepEqual(write(simulated).clusters?.[0]?.simulated, simulated);
+  assert.throws(() => write({ ...simulated, noise: 1 }), /noise/);
+  assert.throws(() => write({ ...simulated, storage: { types: ['zfs'] } }), /storage/);
+});
