@@ -109,7 +109,8 @@ export function readConfig(file: string): Config {
 
 /** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
 export function demoConfig(dataDir: string): Config {
-  return settle({ dataDir: resolve(dataDir), gateway: { port: 2222 } }, resolve('andromeda.yaml'));
+  const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
+  return settle({ dataDir: resolve(dataDir), gateway: { port: 2222 }, identity }, resolve('andromeda.yaml'));
 }
 
 function settle(raw: RawConfig, file: string): Config {

@@ -10,6 +10,13 @@ import type { Lab } from './domain/lab.ts';
 import { listOrganizationClusters } from './store/clusters.ts';
 import { makeDataDir } from './store/lock.ts';
 
+const simulated = {
+  computeNodes: 2,
+  gpusPerNode: 8,
+  machine: { gpuModel: 'NVIDIA H100', cpuCores: 64, memoryGib: 512 },
+  storage: { types: ['ceph' as const], quotaBytes: 10 * 2 ** 40 },
+};
+
 const lab = {
   organizations: [
     {
@@ -43,20 +50,20 @@ const lab = {
       organization: 'demo-lab',
       site: { id: 'room-1', name: 'Machine room 1' },
       scheduler: 'sunk',
-      simulated: { computeNodes: 2, gpusPerNode: 8 },
+      simulated,
     },
     {
       name: 'beta',
       organization: 'demo-lab',
       site: { id: 'room-1', name: 'Machine room 1' },
       scheduler: 'kubernetes',
-      simulated: { computeNodes: 2, gpusPerNode: 8 },
+      simulated,
     },
   ],
 } satisfies Lab;
 
 const mayDo: Record<string, string> = {
-  'ada@demo.example': 'may do everything',
+  'ada@demo.example': 'may do everything, and operates the installation (npx andromeda admin --help)',
   'bob@demo.example': 'may log in to the Slurm cluster',
   'eve@demo.example': 'may use Kubernetes only',
 };

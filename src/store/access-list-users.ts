@@ -87,16 +87,19 @@ export async function deletePastEntries(store: Store, orgId: string): Promise<bo
     .limit(pageSize)
     .execute();
   if (past.length === 0) return false;
-  await store.write(async (tx) => {
-    for (const { user_id, since_version } of past) {
-      await tx.db
-        .deleteFrom('access_list_users')
-        .where('org_id', '=', orgId)
-        .where('user_id', '=', user_id)
-        .where('since_version', '=', since_version)
-        .execute();
-    }
-  });
+  await store.write(
+    async (tx) => {
+      for (const { user_id, since_version } of past) {
+        await tx.db
+          .deleteFrom('access_list_users')
+          .where('org_id', '=', orgId)
+          .where('user_id', '=', user_id)
+          .where('since_version', '=', since_version)
+          .execute();
+      }
+    },
+    { flush: false },
+  );
   return past.length === pageSize;
 }
 

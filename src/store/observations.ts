@@ -67,6 +67,8 @@ export function loginNodeOf(report: string): LoginNodeReport | undefined {
 
 /** Accounts written in one go: few enough to take a few milliseconds. */
 const pageSize = 200;
+/** A report comes again soon, and every cluster's at every interval: none is worth stopping everyone for the disk. */
+const unflushed = { flush: false };
 
 /**
  * Keeps a report, and announces it when it says something new. Accounts that it names come first and those that it
@@ -83,7 +85,7 @@ export async function recordObservation(
   const isNews = named.length + unnamed.length > 0;
   while (named.length > pageSize) {
     const page = named.splice(0, pageSize);
-    await store.write((tx) => nameAccounts(tx, page));
+    await store.write((tx) => nameAccounts(tx, page), unflushed);
   }
   await store.write(async (tx) => {
     await nameAccounts(tx, named);
@@ -111,10 +113,10 @@ export async function recordObservation(
     if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
     await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
     if (isNews || before?.report !== text) tx.changed({ observedClusterId: clusterId });
-  });
+  }, unflushed);
   while (unnamed.length > 0) {
     const page = unnamed.splice(0, pageSize);
-    await store.write((tx) => forgetAccounts(tx, clusterId, page));
+    await store.write((tx) => forgetAccounts(tx, clusterId, page), unflushed);
   }
 }
 
@@ -130,7 +132,7 @@ export async function deleteObservedAccounts(store: Store, clusterId: string): P
   });
   while (unnamed.length > 0) {
     const page = unnamed.splice(0, pageSize);
-    await store.write((tx) => forgetAccounts(tx, clusterId, page));
+    await store.write((tx) => forgetAccounts(tx, clusterId, page), unflushed);
   }
 }
 

@@ -5,14 +5,17 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Manifest, ManifestAccount, Report } from '../../../domain/manifest.ts';
-import { restartPlan } from '../../../domain/restart-plan.ts';
+import { type RestartPlan, restartPlan } from '../../../domain/restart-plan.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { Logger } from '../../../log.ts';
+import { giveWay } from '../../../turn.ts';
 import type { Driver } from '../../driver.ts';
 import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
 import {
   forgetState,
   type LoginAccount,
+  type Logins,
+  loginsOf,
   readLogins,
   readState,
   type SimulatedState,
@@ -86,18 +89,21 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       }
       const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration, accounts } = manifest;
       const before = applied ?? (await readLogins(dataDir)).map(asReady);
-      const { restarts, added, removed } = restartPlan(
-        before,
-        accounts,
-        scheduler === 'sunk' ? { before: state.slurmConfiguration, after: slurmConfiguration } : undefined,
-      );
+      await giveWay();
+      const change = compareAccounts(before, accounts);
+      const { added, removed } = change.plan;
+      const configuration = { before: state.slurmConfiguration, after: slurmConfiguration };
+      const { restarts } =
+        change.plan.restarts.length > 0 || scheduler !== 'sunk'
+          ? change.plan
+          : restartPlan([], [], configuration);
       await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
-      const logins = hasOtherLogins(before, accounts) ? accounts.filter(isReady) : undefined;
+      const { logins } = change;
       if (logins) await writeLogins(dataDir, logins);
       if (restarts.length > 0) {
         await loginNode?.stop();
         loginNode = await startLoginNode();
-      } else if (logins) await loginNode?.setAccounts(logins);
+      } else if (logins) await loginNode?.setAccounts(logins.accounts);
       const { accounts: _, ...kept } = state;
       const next: SimulatedState = {
         ...kept,
@@ -134,8 +140,29 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
   };
 }
 
+interface AccountChange {
+  plan: RestartPlan;
+  /** Who can log in now, where that is someone else than before, or someone with another shell. */
+  logins: Logins | undefined;
+}
+
+const compared = new WeakMap<
+  readonly ManifestAccount[],
+  { before: WeakRef<readonly KnownAccount[]>; change: AccountChange }
+>();
+
+/** What becomes of the accounts. The clusters of an organization ask the same, one after the other. */
+function compareAccounts(before: readonly KnownAccount[], after: readonly ManifestAccount[]): AccountChange {
+  const known = compared.get(after);
+  if (known?.before.deref() === before) return known.change;
+  const logins = hasOtherLogins(before, after) ? loginsOf(after.filter(isReady)) : undefined;
+  const change = { plan: restartPlan(before, after), logins };
+  compared.set(after, { before: new WeakRef(before), change });
+  return change;
+}
+
 /** A person without an active key has no usable account. */
-function isReady(account: ManifestAccount): boolean {
+function isReady(account: KnownAccount): boolean {
   return account.loginState === 'ready';
 }
 
@@ -145,10 +172,9 @@ function asReady(account: LoginAccount): KnownAccount {
 
 type KnownAccount = LoginAccount & Pick<ManifestAccount, 'loginState'>;
 
-/** Whether someone else can log in, or someone with another shell. */
 function hasOtherLogins(before: readonly KnownAccount[], after: readonly KnownAccount[]): boolean {
-  const had = before.filter(({ loginState }) => loginState === 'ready');
-  const has = after.filter(({ loginState }) => loginState === 'ready');
+  const had = before.filter(isReady);
+  const has = after.filter(isReady);
   if (had.length !== has.length) return true;
   return has.some((account, index) => {
     const other = had[index];

@@ -7,6 +7,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestAccount } from '../../../domain/manifest.ts';
 import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
+import { giveWay } from '../../../turn.ts';
 
 export interface SimulatedState {
   manifestGeneration: number;
@@ -54,7 +55,9 @@ export async function writeState(dataDir: string, state: SimulatedState): Promis
 /** Those who can log in there. */
 export async function readLogins(dataDir: string): Promise<LoginAccount[]> {
   try {
-    const rows = JSON.parse(await readFile(join(dataDir, loginsFile), 'utf8')) as [string, number, string][];
+    const text = await readFile(join(dataDir, loginsFile), 'utf8');
+    await giveWay();
+    const rows = JSON.parse(text) as [string, number, string][];
     return rows.map(([username, uid, shell]) => ({
       username,
       uid,
@@ -68,9 +71,19 @@ export async function readLogins(dataDir: string): Promise<LoginAccount[]> {
   }
 }
 
-export async function writeLogins(dataDir: string, logins: readonly LoginAccount[]): Promise<void> {
-  const rows = logins.map(({ username, uid, shell }) => [username, uid, shell]);
-  await replaceFile(join(dataDir, loginsFile), JSON.stringify(rows));
+/** Those who can log in, and the file that says so. */
+export interface Logins {
+  accounts: readonly LoginAccount[];
+  text: string;
+}
+
+export function loginsOf(accounts: readonly LoginAccount[]): Logins {
+  const rows = accounts.map(({ username, uid, shell }) => [username, uid, shell]);
+  return { accounts, text: JSON.stringify(rows) };
+}
+
+export async function writeLogins(dataDir: string, logins: Logins): Promise<void> {
+  await replaceFile(join(dataDir, loginsFile), logins.text);
 }
 
 /** Forgets everything but the homes; returns what a new cluster remembers. */
