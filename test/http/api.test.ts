@@ -5,6 +5,7 @@ import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
 import { createApi } from '../../src/http/api.ts';
 import { loadDocument } from '../../src/http/document.ts';
 import { createLogger } from '../../src/log.ts';
+import { eventually } from '../support/app.ts';
 
 /** The Business API with operations that fail as told. */
 async function startFailing() {
@@ -100,8 +101,15 @@ test('errors on the wire', async (t) => {
       assert.deepEqual([status, body['code'], body['retryable']], [500, 'internal', false]);
       assert.doesNotMatch(JSON.stringify(body), /secret/);
     }
-    assert.equal(api.lines.length, 3);
-    assert.match(api.lines[0] ?? '', /"event":"http.failed".*"path":"\/me".*secret in \/etc/);
+    const failed = api.lines.filter((line) => line.includes('"http.failed"'));
+    assert.equal(failed.length, 3);
+    assert.match(failed[0] ?? '', /"path":"\/me".*secret in \/etc/);
+    const { requestId } = JSON.parse(failed[0] ?? '{}');
+    assert.equal(
+      api.lines.filter((line) => line.includes(requestId)).length,
+      2,
+      'its own line, and the request’s',
+    );
   });
 
   await t.test(
@@ -116,11 +124,19 @@ test('errors on the wire', async (t) => {
     },
   );
 
-  await t.test('what a caller did wrong is not logged', async () => {
+  await t.test('what a caller did wrong is logged as a request and as nothing else', async () => {
     api.lines.length = 0;
     api.state.error = new DomainError('forbidden', 'No.');
     await api.call('/me');
-    assert.deepEqual(api.lines, []);
+    await eventually(
+      async () => api.lines.length,
+      (count) => count === 1,
+    );
+    const { event, level, operation, method, path, status } = JSON.parse(api.lines[0] ?? '{}');
+    assert.deepEqual(
+      { event, level, operation, method, path, status },
+      { event: 'http.request', level: 'info', operation: 'getMe', method: 'GET', path: '/me', status: 403 },
+    );
   });
 
   await t.test('a reply that the document does not promise fails where replies are checked', async () => {

@@ -175,7 +175,9 @@ test('after any interleaving of changes the list is what recomputing it from not
   /** What a cluster confirmed, by cluster. */
   const confirmed = new Map<string, readonly ManifestAccount[]>();
   const generations = new Map<string, number>();
-  let text = '[]';
+  // The first cluster of an organization has its list brought up to date once.
+  await updateListedUsers(store, orgId, Date.now());
+  let text = JSON.stringify(expectedList(models));
 
   for (let round = 0; round < 150; round++) {
     const where = `seed ${seed}, round ${round}`;
