@@ -248,9 +248,9 @@ function createApis(
 function timed(store: Store, log: Logger): Store {
   return {
     ...store,
-    async write(body) {
+    async write(body, flush) {
       const started = performance.now();
-      const result = await store.write(body);
+      const result = await store.write(body, flush);
       log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
       return result;
     },

@@ -35,6 +35,25 @@ export interface LoginNodeReport {
   /** `ssh-ed25519 AAAA…`: the gateway connects to nothing that shows another key. */
   hostKey: string;
   up: boolean;
+  /** Where everyone has their own: whose it is. Left out: everyone's. */
+  username?: string;
+}
+
+/** Whether everyone uses the same login nodes, or each person has their own (contract, "Login modes"). */
+export type LoginMode = 'Shared' | 'PerUser';
+
+/** How people log in to a cluster that reports this. */
+export function loginModeOf({ loginMode, loginNodes }: Pick<Report, 'loginMode' | 'loginNodes'>): LoginMode {
+  return loginMode ?? (loginNodes.some(({ username }) => username !== undefined) ? 'PerUser' : 'Shared');
+}
+
+/** The login nodes that answer and that `username` may use, in the order in which the cluster names them. */
+export function loginNodesFor(
+  report: Pick<Report, 'loginMode' | 'loginNodes'>,
+  username: string,
+): LoginNodeReport[] {
+  const isPerUser = loginModeOf(report) === 'PerUser';
+  return report.loginNodes.filter((node) => node.up && node.username === (isPerUser ? username : undefined));
 }
 
 /** A machine as Slurm or Kubernetes names it and sees it. What is not known is left out. */
@@ -117,6 +136,8 @@ export interface Report {
   machines: readonly MachineReport[];
   /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
+  /** Left out: as the login nodes show. */
+  loginMode?: LoginMode;
   loginNodes: readonly LoginNodeReport[];
   /**
    * The version of the organization's list that its accounts are of, from the manifest in force. 0, or left out: of

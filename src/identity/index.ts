@@ -7,6 +7,7 @@
 import type { JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
 import type { Store } from '../store/index.ts';
+import { findUser } from '../store/users.ts';
 import { findPerson } from './person.ts';
 import { type TokenRules, verifyToken } from './token.ts';
 
@@ -55,12 +56,19 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     return entry;
   }
 
-  // A change of the person may be the end of their account: who they are is looked up again.
+  /** People who changed since their tokens were last seen: the change may be the end of their account. */
+  const changed = new Set<string>();
   options.store.onChange((changes) => {
-    const users = new Set(changes.map((change) => ('userId' in change ? change.userId : '')));
-    for (const [authorization, { userId = '' }] of known)
-      if (userId !== '' && users.has(userId)) known.delete(authorization);
+    for (const change of changes) if ('userId' in change) changed.add(change.userId);
   });
+
+  async function requireAccount(userId: string): Promise<void> {
+    const user = await findUser(options.store.read, userId);
+    if (user?.lifecycle_state !== 'active') {
+      throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
+    }
+    changed.delete(userId);
+  }
 
   return async (authorization, serviceAccountRefusal) => {
     let entry = known.get(authorization ?? '');
@@ -75,6 +83,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
         'Service accounts cannot use this service; sign in as a person.',
       );
     }
+    if (changed.has(entry.userId)) await requireAccount(entry.userId);
     return entry.userId;
   };
 }

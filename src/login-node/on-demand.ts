@@ -21,6 +21,8 @@ export type OnDemandLoginNode = Pick<
 
 const keptReady = 4;
 let processes = 0;
+/** One after the other: a process that starts takes a whole core for a moment. */
+let warming: Promise<void> = Promise.resolve();
 
 /** Takes connections from now on. A process that ended, for whatever reason, is started again with the next one. */
 export async function openLoginNode(options: OnDemandOptions): Promise<OnDemandLoginNode> {
@@ -77,13 +79,14 @@ export async function openLoginNode(options: OnDemandOptions): Promise<OnDemandL
   }
 
   async function warm(): Promise<void> {
+    if (!running || processes >= keptReady) return;
     const accounts = await options.accounts();
-    if (running && accounts.length > 0 && processes < keptReady) await wake(accounts);
+    if (running && accounts.length > 0) await wake(accounts);
   }
 
-  if (processes < keptReady) {
-    warm().catch((error) => log.error('login_node_start_failed', { dataDir: options.dataDir, error }));
-  }
+  warming = warming
+    .then(warm)
+    .catch((error) => log.error('login_node_start_failed', { dataDir: options.dataDir, error }));
   return {
     host: '127.0.0.1',
     port,

@@ -1,6 +1,6 @@
 /** Running clusters. */
 import { DomainError } from '../domain/error.ts';
-import { type Cluster, listClusterPage } from '../store/clusters.ts';
+import { type ClusterOfPage, listClusterPage } from '../store/clusters.ts';
 import { listGrantedClusters } from '../store/grants.ts';
 import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
@@ -43,7 +43,7 @@ export async function getCluster(
   return clusterBody(await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now }));
 }
 
-function clusterBody(cluster: Cluster): PlatformReply<'getCluster'> {
+function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {
   return {
     id: cluster.id,
     metadata: { createdAt: cluster.created_at, updatedAt: cluster.updated_at },

@@ -1,8 +1,9 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
+import { loginModeOf, loginNodesFor } from '../domain/manifest.ts';
 import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
 import { findAccessList, isOnAccessList } from '../store/access-lists.ts';
 import { findUsername } from '../store/members.ts';
-import { findObservation, findObservedAccount, loginNodeOf } from '../store/observations.ts';
+import { findObservation, findObservedAccount, reportOf } from '../store/observations.ts';
 import { findSshKeySet, listSshKeys } from '../store/ssh-keys.ts';
 import { fromTime } from '../store/time.ts';
 import { clusterOf, requireClusterId, requirePermission } from './access.ts';
@@ -30,6 +31,7 @@ export async function getSshAccess(
   const active = new Set(
     keys.filter((key) => key.lifecycle_state === 'active').map((key) => key.fingerprint),
   );
+  const report = observation && reportOf(observation);
   const facts: AccessFacts = {
     clusterState: cluster.state,
     hasUsername: username !== undefined,
@@ -40,7 +42,7 @@ export async function getSshAccess(
     inManifest: inManifest && list?.accepted_generation === list?.generation,
     listGeneration: list?.generation ?? 0,
     observedManifestGeneration: observation?.manifest_generation ?? 0,
-    gatewayUp: observation !== undefined && loginNodeOf(observation.report) !== undefined,
+    gatewayUp: report !== undefined && loginNodesFor(report, username ?? '').length > 0,
     observedAt: observation && fromTime(observation.observed_at),
     now,
   };
@@ -52,7 +54,7 @@ export async function getSshAccess(
     username: username ?? '',
     host_key: gateway.hostKey,
     host_key_fingerprint: gateway.fingerprint,
-    login_mode: 'Shared',
+    login_mode: report ? loginModeOf(report) : 'Shared',
     ready: reason === 'ready',
     reason,
     manifest_generation: list?.accepted_generation ?? 0,

@@ -1,12 +1,13 @@
 /** What the login decision rests on, read in one go. */
 import type { LoginFacts } from '../domain/login.ts';
+import { loginNodesFor } from '../domain/manifest.ts';
 import type { Reader } from './index.ts';
-import { loginNodeOf } from './observations.ts';
+import { reportOf } from './observations.ts';
 import { fromTime } from './time.ts';
 
 /**
- * The facts of a login name and a key on a cluster; undefined unless that name is an active member's and the key is,
- * or was, theirs.
+ * The facts of a login name and a key on a cluster; undefined unless that name is, or was, a member's and the key is, or
+ * was, theirs.
  */
 export async function findLoginFacts(
   db: Reader,
@@ -19,6 +20,7 @@ export async function findLoginFacts(
       join.onRef('m.org_id', '=', 'n.org_id').onRef('m.user_id', '=', 'n.user_id'),
     )
     .innerJoin('users as u', 'u.id', 'n.user_id')
+    .innerJoin('organizations as g', 'g.id', 'c.organization_id')
     .innerJoin('ssh_keys as k', 'k.user_id', 'n.user_id')
     .leftJoin('observations as o', 'o.cluster_id', 'c.id')
     .leftJoin('observed_accounts as a', (join) =>
@@ -33,12 +35,26 @@ export async function findLoginFacts(
           on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
         ),
     )
+    .leftJoin('access_lists as w', 'w.cluster_id', 'c.id')
+    .leftJoin('access_list_users as p', (join) =>
+      join
+        .onRef('p.org_id', '=', 'c.organization_id')
+        .onRef('p.user_id', '=', 'n.user_id')
+        .on('p.until_version', 'is', null),
+    )
     .select([
       'c.id as clusterId',
       'c.organization_id',
       'c.state',
       'n.user_id',
       'm.role',
+      'm.lifecycle_state as membership_state',
+      'u.lifecycle_state as user_state',
+      'g.lifecycle_state as organization_state',
+      'w.generation',
+      'w.accepted_generation',
+      'w.withdrawn',
+      'p.user_id as listed_user_id',
       'u.login_shell',
       'k.id as key_id',
       'k.fingerprint',
@@ -52,7 +68,6 @@ export async function findLoginFacts(
     ])
     .where('c.id', '=', login.clusterId)
     .where('n.username', '=', login.username)
-    .where('m.lifecycle_state', '=', 'active')
     .where('k.fingerprint', '=', login.fingerprint)
     .executeTakeFirst();
   if (!row) return undefined;
@@ -62,20 +77,27 @@ export async function findLoginFacts(
     .where('org_id', '=', row.organization_id)
     .where('user_id', '=', row.user_id)
     .execute();
+  const loginNodes = row.report === null ? [] : loginNodesFor(reportOf({ report: row.report }), login.username);
   return {
     clusterId: row.clusterId,
     clusterState: row.state,
     userId: row.user_id,
     username: login.username,
+    member:
+      row.membership_state === 'active' &&
+      row.user_state === 'active' &&
+      row.organization_state === 'active',
     role: row.role,
     permissions: granted.map((permission) => permission.permission),
     shell: row.login_shell,
     key: { id: row.key_id, fingerprint: row.fingerprint, active: row.lifecycle_state === 'active' },
+    inManifest:
+      row.listed_user_id !== null && row.withdrawn === 0 && row.accepted_generation === row.generation,
     confirmed:
       row.login_state === null || row.key_fingerprints === null
         ? undefined
         : { loginState: row.login_state, keyFingerprints: JSON.parse(row.key_fingerprints) as string[] },
-    loginNode: row.report === null ? undefined : loginNodeOf(row.report),
+    loginNodes: loginNodes.map(({ host, port, hostKey }) => ({ host, port, hostKey })),
     observedAt: row.observed_at === null ? undefined : fromTime(row.observed_at),
     failure: row.failure,
   };

@@ -31,9 +31,10 @@ const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.
 
 /** An organization's active members, oldest membership first. */
 export async function listMembers(db: Reader, orgId: string): Promise<Membership[]> {
-  const rows = await memberships(db).where('m.org_id', '=', orgId).execute();
-  return rows.map(membershipOf);
+  return (await membersOf(db, orgId)).map(membershipOf);
 }
+
+const membersOf = prepared((db, orgId: string) => memberships(db).where('m.org_id', '=', orgId));
 
 /** One active membership. */
 export async function findMember(db: Reader, orgId: string, userId: string): Promise<Membership | undefined> {
@@ -80,7 +81,15 @@ export async function findMembership(
   orgId: string,
   userId: string,
 ): Promise<{ role: Role; permissions: ReadonlySet<string> } | undefined> {
-  const rows = await db
+  const rows = await holdings(db, orgId, userId);
+  const [first] = rows;
+  if (!first) return undefined;
+  const granted = rows.flatMap((row) => (row.permission === null ? [] : [row.permission]));
+  return { role: first.role, permissions: effectivePermissions(first.role, granted) };
+}
+
+const holdings = prepared((db, orgId: string, userId: string) =>
+  db
     .selectFrom('memberships as m')
     .leftJoin('member_permissions as p', (join) =>
       join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
@@ -88,24 +97,22 @@ export async function findMembership(
     .select(['m.role', 'p.permission'])
     .where('m.org_id', '=', orgId)
     .where('m.user_id', '=', userId)
-    .where('m.lifecycle_state', '=', 'active')
-    .execute();
-  const [first] = rows;
-  if (!first) return undefined;
-  const granted = rows.flatMap((row) => (row.permission === null ? [] : [row.permission]));
-  return { role: first.role, permissions: effectivePermissions(first.role, granted) };
-}
+    .where('m.lifecycle_state', '=', 'active'),
+);
 
 /** A person's login name on an organization's clusters. */
 export async function findUsername(db: Reader, orgId: string, userId: string): Promise<string | undefined> {
-  const row = await db
+  const [row] = await usernameOf(db, orgId, userId);
+  return row?.username;
+}
+
+const usernameOf = prepared((db, orgId: string, userId: string) =>
+  db
     .selectFrom('organization_usernames')
     .select('username')
     .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst();
-  return row?.username;
-}
+    .where('user_id', '=', userId),
+);
 
 /** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
 export async function wasEverMember(db: Reader, orgId: string, userId: string): Promise<boolean> {

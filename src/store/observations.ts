@@ -5,7 +5,7 @@
  */
 import type { Selectable } from 'kysely';
 import { withTransitionTimes } from '../domain/condition.ts';
-import type { LoginNodeReport, Report } from '../domain/manifest.ts';
+import type { Report } from '../domain/manifest.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
 import { recordMachines } from './machines.ts';
@@ -58,11 +58,6 @@ export async function findObservedAccount(
 /** What an observation says. */
 export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {
   return JSON.parse(observation.report) as StoredReport;
-}
-
-/** The login node that the gateway connects to: the first that the cluster last reported as up. */
-export function loginNodeOf(report: string): LoginNodeReport | undefined {
-  return (JSON.parse(report) as StoredReport).loginNodes.find((node) => node.up);
 }
 
 /** Accounts written in one go: few enough to take a few milliseconds. */

@@ -6,7 +6,7 @@ import type { CompiledQuery } from 'kysely';
 import type { Reader } from './index.ts';
 
 /** The query that `build` makes, as a function of its arguments; they may stand only where a value may. */
-export function prepared<Args extends readonly string[], Row>(
+export function prepared<Args extends readonly (string | number)[], Row>(
   build: (db: Reader, ...args: Args) => { compile(): CompiledQuery<Row> },
 ): (db: Reader, ...args: Args) => Promise<Row[]> {
   const templates = new WeakMap<Reader, CompiledQuery<Row>>();

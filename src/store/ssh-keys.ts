@@ -5,6 +5,7 @@ import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { SshPublicKey } from '../domain/ssh-key.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { SshKeySetTable, SshKeyTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -13,13 +14,21 @@ export type SshKeySet = Selectable<SshKeySetTable>;
 
 /** A person's keys, oldest first, revoked ones included. */
 export async function listSshKeys(db: Reader, userId: string): Promise<SshKey[]> {
-  return db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id').execute();
+  return keysOf(db, userId);
 }
+
+const keysOf = prepared((db, userId: string) =>
+  db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id'),
+);
 
 /** A person's key set; undefined before their first key. */
 export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
-  return db.selectFrom('ssh_key_sets').selectAll().where('user_id', '=', userId).executeTakeFirst();
+  return (await keySetOf(db, userId))[0];
 }
+
+const keySetOf = prepared((db, userId: string) =>
+  db.selectFrom('ssh_key_sets').selectAll().where('user_id', '=', userId),
+);
 
 /** Registers a key. Throws `invalid_state` when anyone ever registered it, whether or not it is revoked. */
 export async function createSshKey(

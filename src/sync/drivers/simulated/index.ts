@@ -13,6 +13,7 @@ import type { Driver } from '../../driver.ts';
 import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
 import {
   forgetState,
+  type KnownAccount,
   type LoginAccount,
   type Logins,
   loginsOf,
@@ -41,7 +42,10 @@ export interface SimulatedOptions {
   /** Where this cluster's state and its login node's homes live. */
   dataDir: string;
   /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
-  startLoginNode(dataDir: string, accounts: () => Promise<LoginAccount[]>): Promise<SimulatedLoginNode>;
+  startLoginNode(
+    dataDir: string,
+    accounts: () => Promise<readonly LoginAccount[]>,
+  ): Promise<SimulatedLoginNode>;
   log: Logger;
 }
 
@@ -88,7 +92,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
         return;
       }
       const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration, accounts } = manifest;
-      const before = applied ?? (await readLogins(dataDir)).map(asReady);
+      const before = applied ?? (await readLogins(dataDir));
       await giveWay();
       const change = compareAccounts(before, accounts);
       const { added, removed } = change.plan;
@@ -165,12 +169,6 @@ function compareAccounts(before: readonly KnownAccount[], after: readonly Manife
 function isReady(account: KnownAccount): boolean {
   return account.loginState === 'ready';
 }
-
-function asReady(account: LoginAccount): KnownAccount {
-  return { ...account, loginState: 'ready' };
-}
-
-type KnownAccount = LoginAccount & Pick<ManifestAccount, 'loginState'>;
 
 function hasOtherLogins(before: readonly KnownAccount[], after: readonly KnownAccount[]): boolean {
   const had = before.filter(isReady);

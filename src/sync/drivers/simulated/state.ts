@@ -7,6 +7,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ManifestAccount } from '../../../domain/manifest.ts';
 import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
+import { homeOf } from '../../../domain/username.ts';
 import { giveWay } from '../../../turn.ts';
 
 export interface SimulatedState {
@@ -52,23 +53,30 @@ export async function writeState(dataDir: string, state: SimulatedState): Promis
   await replaceFile(join(dataDir, stateFile), JSON.stringify(state));
 }
 
+/** What a cluster knows of an account that it may or may not let in. */
+export type KnownAccount = LoginAccount & Pick<ManifestAccount, 'loginState'>;
+
+/** The last file that was read, for the clusters of an organization all have the same. */
+let latest: { text: string; accounts: WeakRef<readonly KnownAccount[]> } | undefined;
+
 /** Those who can log in there. */
-export async function readLogins(dataDir: string): Promise<LoginAccount[]> {
-  try {
-    const text = await readFile(join(dataDir, loginsFile), 'utf8');
-    await giveWay();
-    const rows = JSON.parse(text) as [string, number, string][];
-    return rows.map(([username, uid, shell]) => ({
-      username,
-      uid,
-      gid: uid,
-      home: `/home/${username}`,
-      shell,
-    }));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+export async function readLogins(dataDir: string): Promise<readonly KnownAccount[]> {
+  const text = await readFile(join(dataDir, loginsFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) {
     return (readState(dataDir).accounts ?? []).filter(({ loginState }) => loginState === 'ready');
   }
+  await giveWay();
+  const known = latest?.text === text ? latest.accounts.deref() : undefined;
+  if (known) return known;
+  const rows = JSON.parse(text) as [string, number, string][];
+  const accounts = rows.map(([username, uid, shell]) => {
+    return { username, uid, gid: uid, home: homeOf(username), shell, loginState: 'ready' as const };
+  });
+  latest = { text, accounts: new WeakRef(accounts) };
+  return accounts;
 }
 
 /** Those who can log in, and the file that says so. */

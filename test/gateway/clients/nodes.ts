@@ -1,0 +1,109 @@
+/** Both kinds of login node behind one gateway, and what the tests of the clients share. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GatewayOptions } from '../../../src/gateway/index.ts';
+import { createLogger } from '../../../src/log.ts';
+import { type LoginNode, startLoginNode } from '../../../src/login-node/index.ts';
+import { type Lab, openLab, whyNot } from '../lab.ts';
+
+export type Kind = 'sshd' | 'the embedded login node';
+
+export interface At {
+  lab: Lab;
+  kind: Kind;
+  /** A folder on the login node that the person may write to. */
+  folder: string;
+}
+
+/** Runs the same tests with either login node behind the gateway; `at` holds when they run. */
+export function withEachNode(
+  what: string,
+  tests: (at: At) => void,
+  limits: GatewayOptions['limits'] = {},
+): void {
+  for (const kind of ['sshd', 'the embedded login node'] as const)
+    describe(`${what}, to ${kind}`, { skip: whyNot }, () => {
+      const at = { kind } as At;
+      let node: LoginNode | undefined;
+      before(async () => {
+        at.lab = await openLab(limits);
+        if (kind === 'sshd') {
+          at.folder = join(at.lab.dir, 'remote');
+          mkdirSync(at.folder);
+        } else {
+          node = await embeddedNode(at.lab);
+          at.folder = (await at.lab.ssh(['gateway', 'pwd'])).out.trim();
+        }
+      });
+      after(async () => {
+        await at.lab.close();
+        await node?.stop();
+      });
+      tests(at);
+    });
+}
+
+/** Puts an embedded login node in the place of the lab's sshd. */
+async function embeddedNode(lab: Lab): Promise<LoginNode> {
+  const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/bash' };
+  const node = await startLoginNode({
+    dataDir: join(lab.dir, 'node-data'),
+    authorizedKey: readFileSync(join(lab.dir, 'client.pub'), 'utf8').trim(),
+    accounts: [account],
+    log: createLogger('warn', () => {}),
+  });
+  lab.route.username = account.username;
+  lab.route.loginNode = { host: node.host, port: node.port, hostKey: node.hostKey };
+  return node;
+}
+
+/** A reason to skip, or false. */
+export function missing(program: string): string | false {
+  const found = spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+  return found ? false : `${program} is not installed here`;
+}
+
+/** The Python that has a module (a pyenv's may hide Debian's), or undefined. */
+export function pythonWith(module: string): string | undefined {
+  return ['/usr/bin/python3', 'python3'].find((python) => {
+    try {
+      execFileSync(python, ['-W', 'ignore', '-c', `import ${module}`], { stdio: 'ignore' });
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** A server on loopback that sends back what it gets, and its own end after the other's; it waits for nobody. */
+export async function echoServer(): Promise<{ port: number; server: Server }> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {});
+    socket.pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return { server, port: typeof address === 'object' && address ? address.port : 0 };
+}
+
+/** Waits until something holds, at most ten seconds. */
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let round = 0; round < 500; round += 1) {
+    if (await holds()) return;
+    await sleep(20);
+  }
+  throw new Error(`It did not come to pass that ${what}.`);
+}
+
+/** Starts a master connection of OpenSSH's; the options lead through it. */
+export async function startMaster(lab: Lab, ...more: string[]): Promise<string[]> {
+  const path = join(lab.dir, `mux-${Math.random().toString(36).slice(2, 8)}`);
+  const control = ['-o', `ControlPath=${path}`];
+  lab.start('ssh', [...lab.options, ...control, ...more, '-M', '-N', 'gateway']);
+  await until(() => existsSync(path), 'the master connection stood');
+  return control;
+}

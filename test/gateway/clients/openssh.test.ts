@@ -1,0 +1,167 @@
+/** OpenSSH's `ssh` in the ways people and their tools use it, through the gateway to both kinds of login node. */
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import pty from 'node-pty';
+import { finished, freePort } from '../lab.ts';
+import { echoServer, startMaster, until, withEachNode } from './nodes.ts';
+
+withEachNode('ssh', (at) => {
+  test('a shell in a terminal: its size, resizing, interruption, the exit status', async (t) => {
+    const local = pty.spawn('ssh', [...at.lab.options, 'gateway'], { cols: 91, rows: 23 });
+    t.after(() => local.kill());
+    let screen = '';
+    local.onData((text) => {
+      screen += text;
+    });
+    const shows = (what: string) => until(() => screen.includes(what), `the terminal showed ${what}: ${screen}`);
+    local.write('echo "size=$(stty size)="\r');
+    await shows('size=23 91=');
+    local.resize(120, 40);
+    await until(async () => {
+      local.write('echo "size=$(stty size)="\r');
+      return screen.includes('size=40 120=');
+    }, 'the terminal was resized');
+    local.write('echo wait; sleep 60\r');
+    await shows('\nwait');
+    local.write('\x03');
+    local.write('echo "status=$?="\r');
+    await shows('status=130=');
+    const ended = new Promise<{ exitCode: number }>((resolve) => local.onExit(resolve));
+    local.write('exit 7\r');
+    assert.equal((await ended).exitCode, 7);
+  });
+
+  test('-t: a command in a terminal, complete to its last line', async (t) => {
+    const local = pty.spawn('ssh', [...at.lab.options, '-t', 'gateway', 'tty && seq 20000; exit 9'], {});
+    t.after(() => local.kill());
+    let screen = '';
+    local.onData((text) => {
+      screen += text;
+    });
+    const { exitCode } = await new Promise<{ exitCode: number }>((resolve) => local.onExit(resolve));
+    assert.equal(exitCode, 9);
+    assert.match(screen, /^\/dev\/pts\/\d+\r\n1\r\n2\r\n/);
+    assert.equal(screen.split('\r\n').filter((line) => /^\d+$/.test(line)).length, 20_000);
+  });
+
+  test('exec: stdout and stderr apart, the exit status, the end of input', async () => {
+    const ran = await at.lab.ssh(['gateway', 'wc -c; echo late >&2; exit 3'], 'twelve bytes');
+    assert.deepEqual(ran, { status: 3, signal: null, out: '12\n', err: 'late\n' });
+  });
+
+  test('-N -L: twenty connections at once, each half-closed, none cut short', async (t) => {
+    const { port, server } = await echoServer();
+    t.after(() => server.close());
+    const local = await freePort();
+    at.lab.start('ssh', [...at.lab.options, '-N', '-L', `${local}:localhost:${port}`, 'gateway']);
+    await until(() => reachable(local), 'the forwarded port was open');
+    const sent = Array.from({ length: 20 }, () => randomBytes(200_000 + Math.floor(Math.random() * 100_000)));
+    const got = await Promise.all(sent.map((bytes) => exchange(connect(local, '127.0.0.1'), bytes)));
+    assert.deepEqual(got.map(digest), sent.map(digest));
+  });
+
+  test('-D: destinations by name and address on loopback, others refused, the connection goes on', async (t) => {
+    const { port, server } = await echoServer();
+    t.after(() => server.close());
+    const socks = await freePort();
+    at.lab.start('ssh', [...at.lab.options, '-N', '-D', `${socks}`, 'gateway']);
+    await until(() => reachable(socks), 'the proxy was open');
+    for (const host of ['localhost', '127.0.0.1', 'example.org', '10.0.0.5', 'localhost']) {
+      const through = await throughSocks(socks, host, port);
+      const isHere = host === 'localhost' || host === '127.0.0.1';
+      assert.equal(through !== undefined, isHere, host);
+      if (through) assert.equal(`${await exchange(through, Buffer.from(host))}`, host);
+    }
+  });
+
+  test('ControlMaster: ten sessions open at once on one connection, each with its own input and end', async () => {
+    const { lab } = at;
+    const control = await startMaster(lab);
+    const before = lab.gateway.sessions().length;
+    const children = Array.from({ length: 10 }, (_, i) =>
+      lab.start('ssh', [...lab.options, ...control, 'gateway', `read line; echo "$line"; cat >&2; exit ${i}`]),
+    );
+    const done = children.map(finished);
+    const seen = children.map(
+      (child, i) =>
+        new Promise<string>((resolve) => {
+          child.stdout?.once('data', (data: Buffer) => resolve(`${data}`));
+          child.stdin?.write(`line ${i}\n`);
+        }),
+    );
+    assert.deepEqual(await Promise.all(seen), Array.from({ length: 10 }, (_, i) => `line ${i}\n`));
+    assert.deepEqual([lab.gateway.sessions().length, lab.gateway.sessions().at(-1)?.channels], [before, 10]);
+    for (const [i, child] of children.entries()) child.stdin?.end(`rest ${i}`);
+    assert.deepEqual(
+      (await Promise.all(done)).map(({ status, err }) => [status, err]),
+      Array.from({ length: 10 }, (_, i) => [i, `rest ${i}`]),
+    );
+    await lab.ssh([...control, '-O', 'exit', 'gateway']);
+  });
+
+  test('-T … bash fed on standard input with a dynamic forward, as VS Code does it', async (t) => {
+    const { port, server } = await echoServer();
+    t.after(() => server.close());
+    const socks = await freePort();
+    const child = at.lab.start('ssh', [...at.lab.options, '-T', '-D', `${socks}`, 'gateway', 'bash']);
+    const done = finished(child);
+    let out = '';
+    child.stdout?.on('data', (data: Buffer) => {
+      out += data;
+    });
+    // An install script of some size comes first, then what it prints is waited for.
+    child.stdin?.write(`uname -s\n${'# a line of the script that installs the server\n'.repeat(20_000)}echo "ready=$((6 * 7))="\n`);
+    await until(() => out.includes('ready=42='), 'the script had run');
+    const traffic = await throughSocks(socks, '127.0.0.1', port);
+    assert.ok(traffic);
+    const bytes = randomBytes(1_000_000);
+    assert.equal(digest(await exchange(traffic, bytes)), digest(bytes));
+    child.stdin?.end('exit 4\n');
+    assert.deepEqual(await done, { status: 4, signal: null, out: 'Linux\nready=42=\n', err: '' });
+  });
+});
+
+const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+function reachable(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(true));
+    socket.once('error', () => resolve(false));
+  }).then((is) => {
+    socket.destroy();
+    return is === true;
+  });
+}
+
+/** Sends everything and its end; what comes back until the other's end. */
+function exchange(socket: Socket, bytes: Buffer): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  socket.on('data', (part) => parts.push(part));
+  socket.end(bytes);
+  return new Promise((resolve, reject) => {
+    socket.once('end', () => resolve(Buffer.concat(parts)));
+    socket.once('error', reject);
+  });
+}
+
+/** A connection through a SOCKS 5 proxy (RFC 1928), or undefined where it says no. */
+async function throughSocks(proxy: number, host: string, port: number): Promise<Socket | undefined> {
+  const socket = connect({ port: proxy, host: '127.0.0.1', allowHalfOpen: true });
+  const next = () =>
+    new Promise<Buffer>((resolve) => {
+      socket.once('data', resolve);
+      socket.once('close', () => resolve(Buffer.alloc(0)));
+      socket.once('error', () => resolve(Buffer.alloc(0)));
+    });
+  socket.write(Buffer.from([5, 1, 0]));
+  await next();
+  const name = Buffer.from(host);
+  const to = [Buffer.from([5, 1, 0, 3, name.length]), name, Buffer.from([port >> 8, port & 0xff])];
+  socket.write(Buffer.concat(to));
+  if ((await next())[1] === 0) return socket;
+  socket.destroy();
+  return undefined;
+}

@@ -1,0 +1,13 @@
+/** Random numbers that come again for the same seed, for tests that print theirs. */
+
+/** Numbers from 0 to 1 (not 1), by Tommy Ettinger's mulberry32. */
+export function mulberry(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
