@@ -12,10 +12,11 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { isUnavailable, openSqliteReader, openSqliteWriter, transact } from './dialects/sqlite.ts';
+import { isUnavailable, openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
+import { createWriter } from './writer.ts';
 
 /** Whose state a committed write changed; `observedClusterId` when a cluster reported something new. */
 export type Change =
@@ -65,6 +66,7 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
     throw error;
   }
   const database = writer;
+  const run = createWriter(database);
   const reader = openSqliteReader(file);
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
@@ -76,7 +78,7 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
         changes = [];
         return body({ db, changed: (change) => changes.push(change) });
       };
-      const result = await transact(database, attempt, options).catch((error: unknown) => {
+      const result = await run(attempt, options).catch((error: unknown) => {
         if (!isUnavailable(error)) throw error;
         const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
         throw new DomainError('service_unavailable', message, { cause: error });

@@ -77,16 +77,15 @@ export async function findLoginFacts(
     .where('org_id', '=', row.organization_id)
     .where('user_id', '=', row.user_id)
     .execute();
-  const loginNodes = row.report === null ? [] : loginNodesFor(reportOf({ report: row.report }), login.username);
+  const loginNodes =
+    row.report === null ? [] : loginNodesFor(reportOf({ report: row.report }), login.username);
   return {
     clusterId: row.clusterId,
     clusterState: row.state,
     userId: row.user_id,
     username: login.username,
     member:
-      row.membership_state === 'active' &&
-      row.user_state === 'active' &&
-      row.organization_state === 'active',
+      row.membership_state === 'active' && row.user_state === 'active' && row.organization_state === 'active',
     role: row.role,
     permissions: granted.map((permission) => permission.permission),
     shell: row.login_shell,

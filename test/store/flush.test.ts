@@ -12,12 +12,12 @@ const mode = async ({ db }: Tx) =>
 test('a write waits for the disk, unless it is one that will be found out again anyway', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
-  const modes = await Promise.all([
-    store.write(mode),
-    store.write(mode, { flush: false }),
-    store.write(mode),
-    store.write(mode, { flush: false }),
-  ]);
+  const modes = [
+    await store.write(mode),
+    await store.write(mode, { flush: false }),
+    await store.write(mode),
+    await store.write(mode, { flush: false }),
+  ];
   assert.deepEqual(
     modes.map((row) => row?.synchronous),
     [full, normal, full, normal],
@@ -38,4 +38,34 @@ test('one that fails is taken back, and the next one waits again', async () => {
   assert.equal((await store.write(mode))?.synchronous, full);
   const left = await store.read.selectFrom('counters').select('name').where('name', '=', 'x').execute();
   assert.deepEqual(left, []);
+});
+
+test('writes that wait together share a commit, which waits for the disk if one of them must', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const order: string[] = [];
+  const insert = (name: string) => async (tx: Tx) => {
+    await tx.db.insertInto('counters').values({ name, value: 1 }).execute();
+    tx.changed({ clusterId: name });
+    if (name === 'no') throw new Error('no');
+    return mode(tx);
+  };
+  const announced: unknown[] = [];
+  store.onChange((changes) => announced.push(...changes));
+  const settled = await Promise.allSettled(
+    ['first', 'a', 'no', 'b'].map((name, index) =>
+      store.write(insert(name), { flush: index === 1 }).finally(() => order.push(name)),
+    ),
+  );
+  assert.deepEqual(
+    settled.map((one) => (one.status === 'fulfilled' ? one.value?.synchronous : one.reason.message)),
+    [normal, full, 'no', full],
+  );
+  assert.deepEqual(order, ['first', 'a', 'no', 'b'], 'in the order in which they came');
+  assert.deepEqual(announced, [{ clusterId: 'first' }, { clusterId: 'a' }, { clusterId: 'b' }]);
+  const rows = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
+  assert.deepEqual(
+    rows.map((row) => row.name).filter((name) => name !== 'uid'),
+    ['a', 'b', 'first'],
+  );
 });

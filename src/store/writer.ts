@@ -1,0 +1,103 @@
+/**
+ * Writes, one after the other, in the order in which they came. Those that wait when a commit begins share the next
+ * one: the disk is asked once for all of them, and none is answered before it has answered. Each stands or falls by
+ * itself, on a savepoint.
+ */
+import { type Kysely, sql, type Transaction } from 'kysely';
+import { transact } from './dialects/sqlite.ts';
+import type { Schema } from './schema.ts';
+
+type Body<T> = (db: Transaction<Schema>) => Promise<T>;
+
+export type Writer = <T>(body: Body<T>, options: { flush: boolean }) => Promise<T>;
+
+interface Waiting {
+  body: Body<unknown>;
+  flush: boolean;
+  /** Told once the outcome is on disk. */
+  settle(outcome: PromiseSettledResult<unknown>): void;
+}
+
+/** A commit is not put off for longer than this by those that join it, and has no more of them than this. */
+const longestMs = 5;
+const most = 64;
+
+/** Makes the writer of a database; its bodies may be run again. */
+export function createWriter(database: Kysely<Schema>): Writer {
+  const waiting: Waiting[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) await runSome();
+    running = false;
+  }
+
+  async function runSome(): Promise<void> {
+    const [first] = waiting;
+    if (!first) return;
+    if (waiting.length === 1) {
+      waiting.shift();
+      first.settle(await outcomeOf(transact(database, first.body, first)));
+      return;
+    }
+    const joined: Waiting[] = [];
+    const flush = waiting.slice(0, most).some((one) => one.flush);
+    const together = await outcomeOf(
+      transact(
+        database,
+        async (db) => {
+          const outcomes: PromiseSettledResult<unknown>[] = [];
+          const until = performance.now() + longestMs;
+          for (let next = waiting[0]; next && joined.length < most; next = waiting[0]) {
+            if (joined.length > 0 && performance.now() > until) break;
+            // One that came meanwhile and wants more of the disk than this commit gives waits for the next.
+            if (next.flush && !flush) break;
+            joined.push(next);
+            waiting.shift();
+            outcomes.push(await onSavepoint(db, next.body));
+          }
+          return outcomes;
+        },
+        { flush },
+      ),
+    );
+    if (together.status === 'fulfilled') {
+      for (const [index, one] of joined.entries()) {
+        const outcome = together.value[index];
+        if (outcome) one.settle(outcome);
+      }
+      return;
+    }
+    // The commit failed, for the fault of one or of none of them: each is tried by itself.
+    for (const one of joined) one.settle(await outcomeOf(transact(database, one.body, one)));
+  }
+
+  return (body, { flush }) =>
+    new Promise((resolve, reject) => {
+      waiting.push({
+        body,
+        flush,
+        settle: (outcome) =>
+          outcome.status === 'fulfilled' ? resolve(outcome.value as never) : reject(outcome.reason),
+      });
+      if (!running) void run();
+    });
+}
+
+async function onSavepoint(
+  db: Transaction<Schema>,
+  body: Body<unknown>,
+): Promise<PromiseSettledResult<unknown>> {
+  await sql.raw('savepoint one').execute(db);
+  const outcome = await outcomeOf(body(db));
+  // Fails, and the whole transaction with it, when SQLite has rolled it back already, as on a full disk.
+  if (outcome.status === 'rejected') await sql.raw('rollback to one').execute(db);
+  await sql.raw('release one').execute(db);
+  return outcome;
+}
+
+async function outcomeOf<T>(promise: Promise<T>): Promise<PromiseSettledResult<T>> {
+  const [outcome] = await Promise.allSettled([promise]);
+  return outcome;
+}
