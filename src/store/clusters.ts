@@ -97,16 +97,27 @@ export async function listConcernedClusters(
   db: Reader,
   who: { userId: string } | { organizationId: string },
 ): Promise<string[]> {
-  let query = db.selectFrom('clusters').select('clusters.id').where('clusters.state', '!=', 'released');
-  if ('userId' in who) {
-    query = query
-      .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
-      .where('memberships.user_id', '=', who.userId);
-  } else {
-    query = query.where('clusters.organization_id', '=', who.organizationId);
-  }
-  return (await query.execute()).map((row) => row.id);
+  const rows =
+    'userId' in who ? await clustersOfPerson(db, who.userId) : await clustersOf(db, who.organizationId);
+  return rows.map((row) => row.id);
 }
+
+const clustersOfPerson = prepared((db, userId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('clusters.id')
+    .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
+    .where('clusters.state', '!=', 'released')
+    .where('memberships.user_id', '=', userId),
+);
+
+const clustersOf = prepared((db, orgId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('clusters.id')
+    .where('clusters.state', '!=', 'released')
+    .where('clusters.organization_id', '=', orgId),
+);
 
 /**
  * A new cluster, in `provisioning`, with its organization's default Slurm configuration; returns its ID. The name of a released one is free again. Throws `invalid_state`

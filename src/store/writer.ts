@@ -28,7 +28,6 @@ export function createWriter(database: Kysely<Schema>): Writer {
   let running = false;
 
   async function run(): Promise<void> {
-    running = true;
     while (waiting.length > 0) await runSome();
     running = false;
   }
@@ -81,7 +80,10 @@ export function createWriter(database: Kysely<Schema>): Writer {
         settle: (outcome) =>
           outcome.status === 'fulfilled' ? resolve(outcome.value as never) : reject(outcome.reason),
       });
-      if (!running) void run();
+      if (running) return;
+      running = true;
+      // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
+      setImmediate(run);
     });
 }
 
