@@ -6,11 +6,13 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { createDriver } from './app-driver.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
+import { type SessionRecords, startSessionRecords } from './app-records.ts';
 import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
 import { decideLogin, parseLoginName } from './domain/login.ts';
 import { type Gateway, type SessionFilter, startGateway } from './gateway/index.ts';
+import { defaultLimits } from './gateway/limits.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
 import { createApi } from './http/api.ts';
 import { loadDocument } from './http/document.ts';
@@ -41,6 +43,8 @@ export interface App extends AsyncDisposable {
   issuerUrl: string;
   /** Whether ssh2's native ciphers are loaded; without them the gateway is several times slower. */
   fastCiphers: boolean;
+  /** How long open SSH sessions may go on when it stops. */
+  drainMs: number;
 }
 
 const stopGraceMs = 700;
@@ -72,7 +76,9 @@ export async function startApp(options: AppOptions): Promise<App> {
       fronts.push(await serveHttp('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
-    const gateway = await openGateway(config, { store, hostKey, clientKey, log, now });
+    const records = startSessionRecords(store, log);
+    parts.defer(() => records.stop());
+    const gateway = await openGateway(config, { store, hostKey, clientKey, records, log, now });
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
@@ -127,6 +133,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       gatewayFingerprint: hostKey.fingerprint,
       issuerUrl: issuer.url,
       fastCiphers: hasNativeCiphers,
+      drainMs: config.gateway.limits.drainMs ?? defaultLimits.drainMs,
       [Symbol.asyncDispose]: () => started.disposeAsync(),
     };
   } catch (error) {
@@ -139,17 +146,28 @@ export async function startApp(options: AppOptions): Promise<App> {
 /** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
 function openGateway(
   config: Config,
-  deps: { store: Store; hostKey: SshKeyFile; clientKey: SshKeyFile; log: Logger; now(): number },
+  deps: {
+    store: Store;
+    hostKey: SshKeyFile;
+    clientKey: SshKeyFile;
+    records: SessionRecords;
+    log: Logger;
+    now(): number;
+  },
 ): Promise<Gateway> {
-  const { store, hostKey, clientKey, log, now } = deps;
+  const { store, hostKey, clientKey, records, log, now } = deps;
+  const { limits } = config.gateway;
+  const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   return startGateway({
     listen: config.gateway.listen,
     hostKey: hostKey.privateKey,
     clientKey: clientKey.privateKey,
-    authorize: async ({ loginName, fingerprint }) => {
+    limits,
+    record: (event) => records.record(event),
+    authorize: async ({ loginName, fingerprint }, openOn) => {
       const login = parseLoginName(loginName);
       const facts = login && (await findLoginFacts(store.read, { ...login, fingerprint }));
-      return decideLogin(facts, now());
+      return decideLogin(facts, now(), openOn && { loginNode: openOn, graceMs });
     },
     log,
   }).catch((error: NodeJS.ErrnoException) => {

@@ -1,6 +1,12 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import {
+  type GatewayLimitsConfig,
+  gatewayLimitsSchema,
+  type RawGatewayLimits,
+  readGatewayLimits,
+} from './config-gateway.ts';
 import { DomainError } from './domain/error.ts';
 import { readSettings } from './settings-file.ts';
 
@@ -20,7 +26,13 @@ export interface Config {
   dataDir: string;
   platform: HttpConfig;
   business: HttpConfig;
-  gateway: { listen: Address; hostname: string; port: number };
+  gateway: {
+    listen: Address;
+    hostname: string;
+    port: number;
+    /** Where they differ from the gateway's own. */
+    limits: GatewayLimitsConfig;
+  };
   identity: {
     /** An issuer elsewhere; undefined: the embedded one. */
     issuer: string | undefined;
@@ -51,7 +63,7 @@ interface RawConfig {
   dataDir?: string;
   platform?: RawHttp;
   business?: RawHttp;
-  gateway?: { listen?: string; hostname?: string; port?: number };
+  gateway?: { listen?: string; hostname?: string; port?: number; limits?: RawGatewayLimits };
   identity?: {
     issuer?: string;
     audiences?: string[];
@@ -86,7 +98,7 @@ const schema = section({
   dataDir: text,
   platform: http,
   business: http,
-  gateway: section({ listen: text, hostname: text, port }),
+  gateway: section({ listen: text, hostname: text, port, limits: gatewayLimitsSchema }),
   identity: section({
     issuer: url,
     audiences: { type: 'array', items: text, minItems: 1 },
@@ -154,6 +166,7 @@ function settle(raw: RawConfig, file: string): Config {
       listen: gatewayListen,
       hostname: raw.gateway?.hostname ?? gatewayListen.host,
       port: raw.gateway?.port ?? 22,
+      limits: readGatewayLimits(raw.gateway?.limits),
     },
     identity: {
       issuer: identity.issuer,

@@ -53,6 +53,24 @@ export function createMetrics(now: () => number): Metrics {
     labelNames: ['result', 'reason'],
     registers,
   });
+  const closedSessions = new Counter({
+    name: 'andromeda_gateway_sessions_closed_total',
+    help: 'SSH sessions that ended, by why',
+    labelNames: ['reason'],
+    registers,
+  });
+  const sessionSeconds = new Histogram({
+    name: 'andromeda_gateway_session_seconds',
+    help: 'How long SSH sessions lasted',
+    buckets: [1, 10, 60, 600, 3_600, 6 * 3_600, 24 * 3_600],
+    registers,
+  });
+  const sessionBytes = new Counter({
+    name: 'andromeda_gateway_bytes_total',
+    help: 'Bytes of SSH sessions that ended, by direction',
+    labelNames: ['direction'],
+    registers,
+  });
   const writeSeconds = new Histogram({
     name: 'andromeda_store_write_seconds',
     help: 'Time of a write transaction, the wait for the ones before it included',
@@ -95,6 +113,13 @@ export function createMetrics(now: () => number): Metrics {
     'sync.released': ({ cluster }) => void passedAt.delete(String(cluster)),
     'gateway.login.accepted': () => logins.inc({ result: 'accepted', reason: '' }),
     'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason: String(reason) }),
+    'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {
+      // What follows a colon tells of one case.
+      closedSessions.inc({ reason: String(why).split(':')[0] ?? '' });
+      sessionSeconds.observe(Number(durationMs) / 1000);
+      sessionBytes.inc({ direction: 'up' }, Number(bytesUp));
+      sessionBytes.inc({ direction: 'down' }, Number(bytesDown));
+    },
     'store.written': ({ ms }) => writeSeconds.observe(Number(ms) / 1000),
   };
 

@@ -12,6 +12,7 @@ export interface ServeOptions {
   data?: string;
 }
 
+/** Beside the time that open SSH sessions are given. */
 const stopLimitMs = 1_600;
 
 /** Serves until SIGINT or SIGTERM. Resolves to the exit status: 0 when stopped, 1 when it could not start. */
@@ -28,7 +29,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     setTimeout(() => {
       process.stderr.write('Some parts did not stop in time; left them.\n');
       process.exit(1);
-    }, stopLimitMs).unref();
+    }, stopLimitMs + app.drainMs).unref();
     await app[Symbol.asyncDispose]();
     process.stderr.write('Stopped.\n');
     return 0;

@@ -43,6 +43,7 @@ test('the example of the design is accepted as it stands', () => {
     listen: { host: '127.0.0.1', port: 2222 },
     hostname: '127.0.0.1',
     port: 2222,
+    limits: {},
   });
 });
 
@@ -57,7 +58,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     dataDir: join(directory.path, 'data'),
     platform: http(8080),
     business: http(8081),
-    gateway: { listen: { host: '127.0.0.1', port: 2222 }, hostname: '127.0.0.1', port: 22 },
+    gateway: { listen: { host: '127.0.0.1', port: 2222 }, hostname: '127.0.0.1', port: 22, limits: {} },
     identity: {
       issuer: undefined,
       audiences: ['andromeda'],
@@ -73,6 +74,50 @@ test('an empty file gives every default: everything on loopback, the embedded is
     seed: undefined,
   });
   assert.ok(Object.isFrozen(config));
+});
+
+test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
+  const { limits } = read(`
+gateway:
+  limits:
+    loginGraceSeconds: 20
+    loginAttempts: 3
+    unauthenticated: "10:30:100"
+    unauthenticatedPerSource: 50
+    sessionsPerUser: 10
+    sessionsPerSource: 20
+    channelsPerConnection: 30
+    idleSeconds: 3600
+    confirmGraceSeconds: 60
+    drainSeconds: 1.5
+    backoffAfterFailures: 5
+    backoffSeconds: 2
+    backoffMaxSeconds: 30
+    rekeyMebibytes: 1024
+    rekeySeconds: 1800
+`).gateway;
+  assert.deepEqual(limits, {
+    loginGraceMs: 20_000,
+    maxAuthAttempts: 3,
+    unauthenticatedStart: 10,
+    unauthenticatedRate: 30,
+    unauthenticatedFull: 100,
+    unauthenticatedPerSource: 50,
+    sessionsPerUser: 10,
+    sessionsPerSource: 20,
+    maxChannels: 30,
+    idleMs: 3_600_000,
+    confirmGraceMs: 60_000,
+    drainMs: 1_500,
+    backoffAfter: 5,
+    backoffMs: 2_000,
+    backoffMaxMs: 30_000,
+    rekeyBytes: 1024 ** 3,
+    rekeyMs: 1_800_000,
+  });
+  assert.throws(() => read('gateway: { limits: { idleMinutes: 1 } }'), /idleMinutes is not a setting/);
+  assert.throws(() => read('gateway: { limits: { unauthenticated: "10" } }'), /not of the right form/);
+  assert.throws(() => read('gateway: { limits: { loginAttempts: 0 } }'), /must be >= 1/);
 });
 
 test('the demonstration listens on loopback only, and its gateway says the port it has', () => {
@@ -119,7 +164,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown key',
     'gateway: { adress: x }',
-    'gateway.adress is not a setting; known here: listen, hostname, port.',
+    'gateway.adress is not a setting; known here: listen, hostname, port, limits.',
   ],
   ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
   ['a section that is a text', 'platform: here', 'platform must be an object.'],
@@ -201,7 +246,7 @@ test('refused: a TLS file that cannot be read', () => {
 
 test('several faults are told at once', () => {
   assert.throws(() => read('gateway: { port: 0, adress: x }'), {
-    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port. gateway.port must be >= 1.`,
+    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, limits. gateway.port must be >= 1.`,
   });
 });
 

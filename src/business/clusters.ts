@@ -1,6 +1,7 @@
 /** The commercial record of clusters, and their access lists. */
 import { accessListHash, accessListState, type Delivery, observationState } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
+import { isInService } from '../domain/options.ts';
 import { homeOf } from '../domain/username.ts';
 import { type AccessList, readAccessList } from '../store/access-lists.ts';
 import { type Cluster, findCluster, listOrganizationClusters } from '../store/clusters.ts';
@@ -45,7 +46,7 @@ export async function getClusterAccess(
   if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
   const { list, users } = found;
   const observation = await findObservation(store.read, clusterId);
-  const delivery = deliveryOf(list, observation, now);
+  const delivery = deliveryOf(cluster, list, observation, now);
   return {
     cluster_id: clusterId,
     organization_id: cluster.organization_id,
@@ -86,8 +87,14 @@ async function readableCluster(
   return cluster;
 }
 
-/** What the state of a list is read from. */
-export function deliveryOf(list: AccessList, observation: Observation | undefined, now: number): Delivery {
+/** What the state of a list is read from. A cluster out of service is not asked any more: its last report stands. */
+export function deliveryOf(
+  cluster: Cluster,
+  list: AccessList,
+  observation: Observation | undefined,
+  now: number,
+): Delivery {
+  const isAsked = isInService({ clusterState: cluster.state });
   return {
     generation: list.generation,
     acceptedGeneration: list.accepted_generation,
@@ -97,7 +104,7 @@ export function deliveryOf(list: AccessList, observation: Observation | undefine
       manifestGeneration: observation.manifest_generation,
       failure: observation.failure,
     },
-    now,
+    now: isAsked || !observation ? now : fromTime(observation.observed_at),
   };
 }
 

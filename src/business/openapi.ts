@@ -1025,7 +1025,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Error: {
-            /** @description Stable */
+            /** @description Stable, for programs */
             code: string;
             /** @description For people; its wording can change */
             message: string;
@@ -1113,7 +1113,7 @@ export interface components {
             user_id: string;
             /** @enum {string} */
             key_type: "ssh-ed25519";
-            /** @description The key as stored */
+            /** @description The key as stored, without its comment */
             public_material: string;
             fingerprint: string;
             /** @enum {string} */
@@ -1399,6 +1399,11 @@ export interface components {
             };
             /** @description How many compute nodes take no work */
             nodesDown?: number;
+            /**
+             * @description Whether everyone uses one login node, or each person has their own
+             * @enum {string}
+             */
+            loginMode?: "Shared" | "PerUser";
             /** @description It does not answer, and reports nothing */
             silent?: boolean;
             /** @description In words, what keeps it from applying anything */

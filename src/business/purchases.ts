@@ -1,6 +1,6 @@
 /** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
 import { DomainError } from '../domain/error.ts';
-import { isId, isUuid } from '../domain/id.ts';
+import { isId } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { checkDeclinable, checkQuote, isAcceptable, totalWith } from '../domain/storage-purchase.ts';
 import { type Cluster, findCluster, raiseDesiredGeneration } from '../store/clusters.ts';
@@ -42,7 +42,12 @@ export async function quotePurchase(
       headers: command,
       caller,
       request: [organizationId, clusterId, type, bytes],
-      about: { ...placeOf(organizationId, clusterId), target: 'quote', details: `${bytes} bytes of ${type}` },
+      about: {
+        target: 'quote',
+        organization_id: organizationId,
+        cluster_id: clusterId,
+        details: `${bytes} bytes of ${type}`,
+      },
       now,
     },
     {
@@ -78,8 +83,9 @@ export async function createPurchase(
       caller,
       request: [organizationId, clusterId, quoteId],
       about: {
-        ...placeOf(organizationId, clusterId),
         target: isId('quote', quoteId) ? quoteId : 'purchase',
+        organization_id: organizationId,
+        cluster_id: clusterId,
       },
       now,
     },
@@ -185,14 +191,6 @@ async function ownCluster(db: Reader, organizationId: string, clusterId: string)
   const cluster = await findCluster(db, clusterId);
   if (cluster?.organization_id === organizationId) return cluster;
   throw new DomainError('not_found', 'The organization has no such cluster.');
-}
-
-/** For the audit trail, which keeps no text that anyone could make as long as they like. */
-function placeOf(organizationId: string, clusterId: string) {
-  return {
-    organization_id: isId('org', organizationId) ? organizationId : null,
-    cluster_id: isUuid(clusterId) ? clusterId : null,
-  };
 }
 
 function purchaseNotFound(): DomainError {

@@ -1,6 +1,5 @@
 /** Nodes of clusters set aside for their organizations. */
 import { DomainError } from '../domain/error.ts';
-import { isUuid } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { findCluster } from '../store/clusters.ts';
 import { findMembership } from '../store/members.ts';
@@ -45,11 +44,13 @@ export async function operatorCreateReservation(
   const what = {
     operation: 'operatorCreateReservation',
     meaning: [clusterId, nodeCount, endsAt],
-    about: { target: 'reservation', cluster_id: isUuid(clusterId) ? clusterId : null },
+    about: { target: 'reservation', cluster_id: clusterId },
   };
   return operatorCommand(deps, request, what, async (tx) => {
     // Only now: a replay is answered though the time has come.
-    if (endsAt !== null) checkEnd(endsAt, now);
+    if (endsAt !== null && endsAt <= now) {
+      throw new DomainError('invalid_request', '`ends_at` must be a time in the future.');
+    }
     const cluster = await findCluster(tx.db, clusterId);
     if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
     if (cluster.state !== 'provisioning' && cluster.state !== 'active') {
@@ -90,14 +91,6 @@ export async function operatorEndReservation(
       reservation.state === 'ended' ? `had ended at ${ended.ended_at}` : `${ended.node_count} nodes`;
     return { result: reservationBody(ended), about: { details } };
   });
-}
-
-const lastMoment = Date.parse('9999-12-31T23:59:59.999Z');
-
-/** The schema's date-time has room for moments that are none, such as leap seconds, and for the year 10000 in UTC. */
-function checkEnd(endsAt: number, now: number): void {
-  if (endsAt > now && endsAt <= lastMoment) return;
-  throw new DomainError('invalid_request', '`ends_at` must be a time in the future.');
 }
 
 function reservationBody({ ends_at, ended_at, ...rest }: reservations.Reservation) {

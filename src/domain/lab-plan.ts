@@ -22,6 +22,9 @@ export type LabStep = { action: Action; name: string; details: string } & (
  * for what the file must not ask, `invalid_state` for what cannot be changed any more. `now` in ms since 1970.
  */
 export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; now: number }): LabStep[] {
+  if (options.prune && Object.keys(wanted).length === 0) {
+    throw new DomainError('invalid_request', 'The file is empty: pruning with it would take everything away.');
+  }
   const steps = [
     ...people(current, wanted, options.now),
     ...organizations(current, wanted),
@@ -34,7 +37,7 @@ export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; no
 
 function people(current: Lab, wanted: Lab, now: number): LabStep[] {
   const known = new Map((current.users ?? []).map((user) => [key(user.email), user]));
-  const steps: LabStep[] = [];
+  const steps: (LabStep & { kind: 'person' })[] = [];
   for (const user of wanted.users ?? []) {
     const email = key(user.email);
     const before = known.get(email);
@@ -71,7 +74,9 @@ function people(current: Lab, wanted: Lab, now: number): LabStep[] {
     if (known.has(name)) continue;
     steps.push({ action: 'create', kind: 'person', name, details: '', person: { email: name } });
   }
-  return steps;
+  // New operators before old ones step down.
+  const isOperator = (step: (typeof steps)[number]) => step.person.staff?.includes('staff.operate') ?? false;
+  return steps.sort((a, b) => Number(isOperator(b)) - Number(isOperator(a)));
 }
 
 function organizations(current: Lab, wanted: Lab): LabStep[] {
@@ -278,6 +283,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
   ];
 }
 
+/** What a grant is of; only when it ends can differ. */
 function grantKey(grant: LabGrant): string {
   return JSON.stringify([
     key(grant.user),

@@ -4,6 +4,7 @@ import { isUuid } from './id.ts';
 import { isPermissionKey, type PermissionKey, type Role } from './permission.ts';
 import type { SimulatedSettings } from './simulated.ts';
 import type { StaffKey } from './staff.ts';
+import { isTime } from './time.ts';
 import { isUsername } from './username.ts';
 
 export interface LabUser {
@@ -101,9 +102,13 @@ export function checkLab(lab: Lab): void {
       throw invalid(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
     }
   }
+  const grants = new Set<string>();
   for (const grant of lab.grants ?? []) {
-    if (grant.expiresAt !== undefined && Number.isNaN(Date.parse(grant.expiresAt))) {
-      throw invalid(`A grant's expiresAt is "${grant.expiresAt}", which is not a time.`);
+    const { user, cluster, relation, namespace, roleId } = grant;
+    const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
+    once(grants, `${user.toLowerCase()} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant');
+    if (grant.expiresAt !== undefined && !isTime(grant.expiresAt)) {
+      throw invalid(`A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`);
     }
   }
 }

@@ -70,11 +70,7 @@ export interface OpenSession {
  * Lets in only what is confirmed on every count, and with `open` keeps in what still is. `facts` is undefined when the
  * key is not that person's.
  */
-export function decideLogin(
-  facts: LoginFacts | undefined,
-  now: number,
-  open?: OpenSession,
-): LoginDecision {
+export function decideLogin(facts: LoginFacts | undefined, now: number, open?: OpenSession): LoginDecision {
   if (!facts) return { allowed: false, reason: 'unknown', message: 'Permission denied.', disclose: false };
   const { clusterId, userId, username, shell } = facts;
   const subject: Subject = { clusterId, userId, keyId: facts.key.id };
@@ -84,8 +80,9 @@ export function decideLogin(
     return { allowed: false, reason, message, disclose: true, subject };
   }
   const loginNode =
-    facts.loginNodes.find(({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port) ??
-    facts.loginNodes[0];
+    facts.loginNodes.find(
+      ({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port,
+    ) ?? facts.loginNodes[0];
   if (!loginNode) {
     const message =
       'No login node of this cluster answers at the moment (gateway_unavailable). Try again in a minute.';
@@ -103,7 +100,9 @@ function findObstacle(
   const { key, confirmed, observedAt, clusterState } = facts;
   if (!key.active) return ['key_revoked', 'This key was revoked. Register another one and use that.'];
   if (!facts.member || !effectivePermissions(facts.role, facts.permissions).has('clusters.ssh')) {
-    const what = open ? 'Your SSH access to this cluster was removed.' : 'You have no SSH access to this cluster.';
+    const what = open
+      ? 'Your SSH access to this cluster was removed.'
+      : 'You have no SSH access to this cluster.';
     return ['access_removed', `${what} Ask an owner of your organization.`];
   }
   if (clusterState !== 'active') {
@@ -119,7 +118,8 @@ function findObstacle(
       'Your access cannot be confirmed: the cluster has not reported lately (observation_stale). Wait for its next report.',
     ];
   }
-  if (confirmed?.loginState === 'ready' && confirmed.keyFingerprints.includes(key.fingerprint)) return undefined;
+  if (confirmed?.loginState === 'ready' && confirmed.keyFingerprints.includes(key.fingerprint))
+    return undefined;
   if (facts.failure !== null) {
     return [
       'projection_pending',

@@ -86,7 +86,7 @@ export function clusterOptions(facts: OptionFacts): ClusterOptions {
       ...(storage?.quotaBytes === undefined ? {} : { quotaBytes: storage.quotaBytes }),
       ...(storageReady ? { ready: storageReady } : {}),
       supported: { ceph: true, nfs: true },
-      purchase: purchaseRoute(facts),
+      purchase: purchaseRoute(facts, storage),
     },
   };
 }
@@ -112,7 +112,7 @@ export function storageInventory(facts: OptionFacts): {
         ...(storage?.quotaBytes === undefined ? {} : { configuredQuotaBytes: storage.quotaBytes }),
         ...(facts.purchased.ceph > 0 ? { purchasedRawBytes: facts.purchased.ceph } : {}),
         ...(ready ? { ready } : {}),
-        ...(isInService(facts) ? { purchase: purchaseRoute(facts) } : {}),
+        ...(isInService(facts) ? { purchase: purchaseRoute(facts, storage) } : {}),
       },
       { type: 'weka', configured: configured(storage?.weka) },
       { type: 'nfs', configured: configured(storage?.nfs) },
@@ -174,8 +174,12 @@ function condition(
   return { type, ...report, observedGeneration };
 }
 
-function purchaseRoute({ organizationId, clusterId, purchased }: OptionFacts): StoragePurchaseRoute {
-  const admitted = purchased.ceph + purchased.nfs;
+/** The quota is Ceph's, unless the cluster has NFS storage, which excludes Ceph. */
+function purchaseRoute(
+  { organizationId, clusterId, purchased }: OptionFacts,
+  storage: Report['storage'],
+): StoragePurchaseRoute {
+  const admitted = storage?.nfs ? purchased.nfs : purchased.ceph;
   return {
     method: 'POST',
     path: `/organizations/${organizationId}/purchases`,

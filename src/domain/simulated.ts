@@ -1,5 +1,5 @@
 /** The lab file's `simulated` section: a cluster that exists only here, and what is to be wrong with it. */
-import type { MachineReport, RunningJob } from './manifest.ts';
+import type { LoginMode, MachineReport, RunningJob } from './manifest.ts';
 
 /** Why something does not work: one word, and a sentence. */
 export interface Fault {
@@ -20,6 +20,8 @@ export interface SimulatedSettings {
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;
   /** How many of the compute nodes, the last ones, take no work. */
   nodesDown?: number;
+  /** `PerUser`: it reports a login node for each account, which are one machine all the same. */
+  loginMode?: LoginMode;
   /** It does not answer: nothing is applied and no report comes. */
   silent?: boolean;
   /** In words, what keeps it from applying anything. */

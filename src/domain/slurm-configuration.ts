@@ -58,6 +58,16 @@ function checkFile(field: 'prolog' | 'epilog' | 'controllerEtc', name: string, t
   }
 }
 
+/** A configuration without fields that name no file: those mean what their absence does. */
+export function withoutEmptyFields(configuration: SlurmConfiguration): SlurmConfiguration {
+  const fields = Object.entries(configuration);
+  return Object.fromEntries(fields.filter(([, value]) => typeof value !== 'object' || !isEmpty(value)));
+}
+
+function isEmpty(files: object): boolean {
+  return Object.keys(files).length === 0;
+}
+
 /** The names of the fields in which two configurations differ; none when they mean the same. */
 export function changedFields(before: SlurmConfiguration, after: SlurmConfiguration): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof SlurmConfiguration>;

@@ -1,10 +1,11 @@
 /**
- * What the gateway offers in key exchange: no SHA-1, no CBC, no compression, no finite-field groups. Where the CPU has AES
+ * What the gateway offers in key exchange, the one that withstands a quantum computer first: no SHA-1, no CBC, no compression, no finite-field groups. Where the CPU has AES
  * instructions AES-GCM is preferred. In SSH the client's order decides (RFC 4253, section 7.1) and OpenSSH's begins with
  * ChaCha20-Poly1305, at a third of the speed; so the gateway reads the client's list first and offers only
  * AES-GCM to a client that knows it.
  */
 import { readFileSync } from 'node:fs';
+import { HYBRID } from './hybrid-kex.ts';
 import type { Offer } from './ssh2.ts';
 import { reader } from './wire.ts';
 
@@ -16,6 +17,7 @@ const hasAes = cpuHasAes();
 
 const base: Offer = Object.freeze({
   kex: [
+    HYBRID,
     'curve25519-sha256',
     'curve25519-sha256@libssh.org',
     'ecdh-sha2-nistp256',

@@ -10,6 +10,8 @@ export interface Channel {
   node: number | undefined;
   /** Bytes the client still takes, for the notices that the gateway itself puts in. */
   window: number;
+  /** Bytes of it that those notices took, and that the node is still to be told of less. */
+  debt: number;
   /** The answers owed to the client's requests, in order: from the node, or a refusal of ours that waits its turn. */
   readonly owed: ('node' | 'refusal')[];
   closedByClient: boolean;
@@ -40,6 +42,7 @@ export function createChannels(): Channels {
         type,
         client,
         window,
+        debt: 0,
         node: undefined,
         owed: [],
         closedByClient: false,

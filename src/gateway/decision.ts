@@ -1,7 +1,7 @@
 /** What a login rests on, as data: the composition root decides, the relay only obeys. */
-import type { LoginDecision, Route } from '../domain/login.ts';
+import type { LoginDecision, LoginNode, Route, Subject } from '../domain/login.ts';
 
-export type { Route };
+export type { Route, Subject };
 export type Decision = LoginDecision;
 
 export interface Attempt {
@@ -13,8 +13,11 @@ export interface Attempt {
   remoteAddress: string;
 }
 
-/** Decides about an attempt from what is stored now. It is asked again for as long as the session lives. */
-export type Authorize = (attempt: Attempt) => Promise<Decision>;
+/**
+ * Decides about an attempt from what is stored now. It is asked again for as long as the session lives, with the login
+ * node that the session is on.
+ */
+export type Authorize = (attempt: Attempt, openOn?: Pick<LoginNode, 'host' | 'port'>) => Promise<Decision>;
 
 /** Where a session runs and as whom; a change of it ends the session, a change of shell does not. */
 export function isSamePlace(a: Route, b: Route): boolean {

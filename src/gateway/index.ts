@@ -4,16 +4,19 @@
  * Owns: the gateway's address, its connections, and what may pass over them. Must not: know the store, decide who may log
  * in (that is `authorize`, handed in and asked again for as long as a session lives), or run anything itself.
  *
- * The flow: socket → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts) → authorize → Route →
+ * The flow: socket → door.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts) → authorize → Route →
  * our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message on that policy.ts
  * allows → the end, from whichever side, or by recheck(), close() and stop() with a line that says why.
  */
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from '../log.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
+import { createDoor, type Refusal } from './door.ts';
+import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { type Session, type SessionInfo, startSession } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
+import { turnAway } from './turn-away.ts';
 
 export interface GatewayOptions {
   listen: { host: string; port: number };
@@ -23,6 +26,8 @@ export interface GatewayOptions {
   clientKey: string;
   authorize: Authorize;
   log: Logger;
+  /** Told what is worth keeping of every session, in order. It must return at once. */
+  record?(event: GatewayEvent): void;
   limits?: Partial<GatewayLimits>;
 }
 
@@ -43,7 +48,7 @@ export interface Gateway {
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): readonly SessionInfo[];
-  /** Takes no new connections, tells those who are in, and is done within about a second. */
+  /** Lets nobody in any more, tells those who are in, gives them `drainMs`, and is done about half a second later. */
   stop(): Promise<void>;
 }
 
@@ -53,12 +58,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits: GatewayLimits = Object.freeze({ ...defaultLimits, ...options.limits });
   const strangers = new Set<Session>();
   const known = new Set<Session>();
+  const door = createDoor(limits);
+  let stopping: Refusal | undefined;
   const context = {
     hostKey: readPrivateKey(options.hostKey),
     clientKey: readPrivateKey(options.clientKey),
     authorize,
     limits,
     log,
+    door,
+    record: options.record ?? (() => {}),
+    stopping: () => stopping,
     onProven(session: Session) {
       strangers.delete(session);
       known.add(session);
@@ -66,8 +76,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onClosed(session: Session) {
       strangers.delete(session);
       known.delete(session);
+      if (stopping && known.size === 0) drained();
     },
   };
+  let drained = () => {};
 
   const server = createServer({ highWaterMark: 256 * 1024 }, onConnection);
   await new Promise<void>((resolve, reject) => {
@@ -84,12 +96,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   log.info('gateway.started', { host: options.listen.host, port });
 
   function onConnection(socket: Socket): void {
-    const from = socket.remoteAddress;
-    const same = [...strangers].filter((session) => session.remoteAddress === from).length;
-    if (!from || strangers.size >= limits.maxUnauthenticated || same >= limits.maxUnauthenticatedPerAddress) {
-      log.warn('gateway.connection.refused', { remoteAddress: from, reason: 'too many logins at once' });
-      socket.on('error', () => {});
-      socket.destroy();
+    const remoteAddress = socket.remoteAddress;
+    const refusal = stopping ?? door.enter(remoteAddress ?? '');
+    if (refusal || !remoteAddress) {
+      const reason = refusal?.reason ?? 'gone';
+      log.warn('gateway.connection.refused', { remoteAddress, reason });
+      if (!refusal) door.leave('');
+      turnAway(socket, refusal?.text ?? '', limits.lingerMs);
       return;
     }
     strangers.add(startSession(socket, context));
@@ -118,9 +131,21 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     sessions: () => [...known].flatMap((session) => session.info() ?? []),
     async stop() {
+      const text = 'The gateway is being restarted. Please connect again in a minute.';
+      stopping ??= { reason: 'gateway_stopping', text };
+      for (const session of strangers) session.close('gateway stopped', text);
+      if (known.size > 0 && limits.drainMs > 0) {
+        log.info('gateway.draining', { sessions: known.size, ms: limits.drainMs });
+        const seconds = Math.ceil(limits.drainMs / 1000);
+        for (const session of known)
+          session.tell(`The gateway is being restarted: this session ends in ${seconds} s.`);
+        await new Promise<void>((resolve) => {
+          drained = resolve;
+          setTimeout(resolve, limits.drainMs);
+        });
+      }
       clearInterval(timer);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      const text = 'The gateway is being restarted. Please connect again in a minute.';
       for (const session of [...known, ...strangers]) session.close('gateway stopped', text);
       await closed;
       log.info('gateway.stopped');
@@ -144,9 +169,10 @@ function matches(session: Session, filter: SessionFilter): boolean {
 /** For one pass: equal attempts are asked about once, and no answer in time is no confirmation. */
 function oncePerAttempt(authorize: Authorize, timeoutMs: number): Authorize {
   const asked = new Map<string, Promise<Decision>>();
-  return (attempt: Attempt) => {
-    const key = JSON.stringify([attempt.loginName, attempt.publicKey, attempt.remoteAddress]);
-    const answer = asked.get(key) ?? withTimeout(authorize(attempt), timeoutMs);
+  return (attempt: Attempt, openOn) => {
+    const { loginName, publicKey, remoteAddress } = attempt;
+    const key = JSON.stringify([loginName, publicKey, remoteAddress, openOn?.host, openOn?.port]);
+    const answer = asked.get(key) ?? withTimeout(authorize(attempt, openOn), timeoutMs);
     asked.set(key, answer);
     return answer;
   };

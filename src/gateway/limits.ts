@@ -2,18 +2,29 @@
 export interface GatewayLimits {
   readonly loginGraceMs: number;
   readonly maxAuthAttempts: number;
-  readonly maxUnauthenticated: number;
-  readonly maxUnauthenticatedPerAddress: number;
+  readonly unauthenticatedStart: number;
+  readonly unauthenticatedRate: number;
+  readonly unauthenticatedFull: number;
+  readonly unauthenticatedPerSource: number;
+  readonly sessionsPerUser: number;
+  readonly sessionsPerSource: number;
+  readonly backoffAfter: number;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
   readonly maxChannels: number;
   readonly maxPendingReplies: number;
   readonly connectMs: number;
+  readonly retryMs: number;
   readonly keepaliveMs: number;
   readonly keepaliveMisses: number;
+  readonly idleMs: number;
   readonly recheckMs: number;
   readonly confirmGraceMs: number;
   readonly backlogBytes: number;
   readonly backlogHardBytes: number;
   readonly rekeyBytes: number;
+  readonly rekeyMs: number;
+  readonly drainMs: number;
   readonly noticeMs: number;
   readonly lingerMs: number;
 }
@@ -23,29 +34,49 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   loginGraceMs: 30_000,
   // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
   maxAuthAttempts: 6,
-  // Strangers hold a socket and about 100 KB each: bounded, and one address never takes all of it.
-  maxUnauthenticated: 256,
-  maxUnauthenticatedPerAddress: 128,
+  // As sshd's MaxStartups: from `start` strangers on, `rate` percent of new connections are refused at random, and all of
+  // them at `full`. Each holds a socket and about 100 KB; one address never takes all of it.
+  unauthenticatedStart: 100,
+  unauthenticatedRate: 30,
+  unauthenticatedFull: 256,
+  unauthenticatedPerSource: 128,
+  // Scripts open hundreds of connections at once; a loop that forgets to close them opens thousands. A whole
+  // institute may stand behind one address.
+  sessionsPerUser: 1000,
+  sessionsPerSource: 4000,
+  // Guessing a key is hopeless, but costs us work: after so many failed connections in a row for one name from one
+  // address, the next waits this long, twice as long each time up to the most, and a success forgets it all.
+  backoffAfter: 10,
+  backoffMs: 1_000,
+  backoffMaxMs: 60_000,
   // A browser over a forwarded port opens dozens; more than this is a fault.
   maxChannels: 512,
   // Requests that wait for an answer on one channel. Clients have one or two.
   maxPendingReplies: 256,
   // A login node on the same site answers in milliseconds; people give up after some seconds.
   connectMs: 10_000,
+  // A login node whose sshd restarts refuses connections for a second or two.
+  retryMs: 3_000,
   // Keeps NAT entries alive. A laptop may sleep: how long a silent client is waited for is TCP's business, as with sshd.
   // A login node is a machine of the site: silent for this many in a row it is gone, and so is what ran there.
   keepaliveMs: 30_000,
   keepaliveMisses: 4,
+  // 0: an idle session is nobody's harm, and people leave editors open over night.
+  idleMs: 0,
   // The net under recheck(): whatever notice was lost, a revoked person is out within seconds.
   recheckMs: 5_000,
-  // "When the gateway cannot confirm access" sessions close; a restart of the database is shorter than this.
-  confirmGraceMs: 15_000,
+  // "When the gateway cannot confirm access" sessions close. A cluster's control plane may restart within this.
+  confirmGraceMs: 300_000,
   // Reading pauses when this much waits for the other side; enough to keep both busy.
   backlogBytes: 512 * 1024,
   // Only a peer that asks without reading the answers gets here.
   backlogHardBytes: 8 * 1024 * 1024,
   // RFC 4344: rekey well before 2^32 blocks of 16 bytes. OpenSSH does so itself; other clients may not.
   rekeyBytes: 32 * 1024 ** 3,
+  // As RFC 4253, section 9, recommends.
+  rekeyMs: 3_600_000,
+  // How long open sessions may go on when the service stops: just enough to read why.
+  drainMs: 500,
   // OpenSSH drops what it has not printed when the disconnect arrives, so the notice gets a head start.
   noticeMs: 100,
   // A peer that does not take our last words is cut off.

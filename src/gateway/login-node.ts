@@ -1,6 +1,7 @@
 /**
  * The gateway's own login at a login node, as the person's account and with the gateway's key (RFC 4252, section 7).
- * Nothing is sent to a machine that does not show the pinned host key.
+ * Nothing is sent to a machine that does not show the pinned host key. A machine that refuses connections, as one whose
+ * sshd restarts, is tried again for a moment.
  */
 import { connect } from 'node:net';
 import { offerToNode } from './algorithms.ts';
@@ -14,7 +15,7 @@ import { message, sshString } from './wire.ts';
 
 /** Why there is no connection. The text is one line for the person; `detail` is for the log. */
 export interface NodeFailure {
-  reason: 'unreachable' | 'refused' | 'host-key' | 'login' | 'protocol';
+  reason: 'unreachable' | 'refused' | 'busy' | 'penalty' | 'closed' | 'host-key' | 'login' | 'protocol';
   text: string;
   detail: string;
 }
@@ -22,6 +23,10 @@ export interface NodeFailure {
 const texts: Record<NodeFailure['reason'], string> = {
   unreachable: 'The login node cannot be reached. Please try again in a minute.',
   refused: 'The login node refuses connections, it may be restarting. Please try again in a minute.',
+  busy: 'The login node takes no more logins at the moment (MaxStartups). Please try again shortly.',
+  penalty:
+    'The login node shuts the gateway out for a while (PerSourcePenalties). Please tell your administrator.',
+  closed: 'The login node closed the connection before the login. Please try again in a minute.',
   'host-key': 'The login node shows a host key that is not the expected one. Please tell your administrator.',
   login: 'The login node does not let your account in. Please tell your administrator if this goes on.',
   protocol: 'The connection to the login node failed. Please tell your administrator if this goes on.',
@@ -38,18 +43,71 @@ export interface NodeOptions {
   onFailure(failure: NodeFailure): void;
 }
 
+const RETRY_MS = 250;
+
 /** Connects; the function returned gives up. */
 export function openLoginNode(options: NodeOptions): () => void {
+  const { limits } = options;
+  const startedAt = Date.now();
+  let settled = false;
+  let giveUp = () => {};
+  let retry: NodeJS.Timeout | undefined;
+
+  const timer = setTimeout(() => fail('unreachable', 'timeout'), limits.connectMs).unref();
+  start();
+
+  function start() {
+    giveUp = tryLoginNode({
+      ...options,
+      onUp(node) {
+        settle();
+        options.onUp(node);
+      },
+      onFailure(failure) {
+        const passes = failure.reason === 'refused' || failure.reason === 'busy';
+        if (passes && Date.now() - startedAt + RETRY_MS < limits.retryMs) retry = setTimeout(start, RETRY_MS);
+        else fail(failure.reason, failure.detail);
+      },
+    });
+  }
+
+  function settle() {
+    settled = true;
+    clearTimeout(timer);
+    clearTimeout(retry);
+  }
+
+  function fail(reason: NodeFailure['reason'], detail: string) {
+    if (settled) return;
+    settle();
+    giveUp();
+    options.onFailure({ reason, text: texts[reason], detail });
+  }
+
+  return () => {
+    if (settled) return;
+    settle();
+    giveUp();
+  };
+}
+
+/** One try. */
+function tryLoginNode(options: NodeOptions): () => void {
   const { route, key, limits } = options;
   const expected = blobOf(route.loginNode.hostKey);
   let settled = false;
   let connected = false;
   let keyRefused = false;
+  let greeting = '';
 
   const { host, port } = route.loginNode;
   const socket = connect({ host, port, autoSelectFamily: true });
   socket.once('connect', () => {
     connected = true;
+  });
+  // sshd says in plain words, before anything of SSH, why it takes no connection.
+  socket.once('data', (chunk: Buffer) => {
+    greeting = chunk.toString('latin1', 0, 100);
   });
   const node = new Transport({
     socket,
@@ -61,14 +119,13 @@ export function openLoginNode(options: NodeOptions): () => void {
     limits,
     onReady: () => logIn(node, route.username, key),
   });
-  const timer = setTimeout(() => fail('unreachable', 'timeout'), limits.connectMs).unref();
   node.onMessage = onMessage;
   node.onEnd = (end) => fail(reasonOf(end), end.text);
 
   function onMessage(payload: Buffer) {
     const type = payload[0];
     if (type === SSH.USERAUTH_SUCCESS) {
-      settle();
+      settled = true;
       node.trust();
       options.onUp(node);
     } else if (type === SSH.USERAUTH_FAILURE) fail('login', 'publickey refused');
@@ -76,19 +133,16 @@ export function openLoginNode(options: NodeOptions): () => void {
 
   function reasonOf(end: End): NodeFailure['reason'] {
     if (keyRefused || /no matching host key format/.test(end.text)) return 'host-key';
+    if (greeting.startsWith('Exceeded MaxStartups')) return 'busy';
+    if (greeting.startsWith('Not allowed at this time')) return 'penalty';
     if (!connected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
-    if (end.by === 'network') return 'refused';
+    if (end.by === 'network') return 'closed';
     return end.by === 'peer' ? 'login' : 'protocol';
-  }
-
-  function settle() {
-    settled = true;
-    clearTimeout(timer);
   }
 
   function fail(reason: NodeFailure['reason'], detail: string) {
     if (settled) return;
-    settle();
+    settled = true;
     node.close(DISCONNECT.BY_APPLICATION, 'giving up', limits.lingerMs);
     socket.destroy();
     options.onFailure({ reason, text: texts[reason], detail });
@@ -96,7 +150,7 @@ export function openLoginNode(options: NodeOptions): () => void {
 
   return () => {
     if (settled) return;
-    settle();
+    settled = true;
     node.close(DISCONNECT.BY_APPLICATION, 'the person has gone', limits.lingerMs);
     socket.destroySoon();
   };

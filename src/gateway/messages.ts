@@ -60,6 +60,9 @@ export const channelFailure = (channel: number) => message(SSH.CHANNEL_FAILURE, 
 export const standardError = (channel: number, text: string) =>
   message(SSH.CHANNEL_EXTENDED_DATA, { uint32: channel }, { uint32: 1 }, text);
 
+/** A remark that clients show when they are verbose (RFC 4253, section 11.3). */
+export const debugMessage = (text: string) => message(SSH.DEBUG, true, text, '');
+
 export const requestFailure = () => message(SSH.REQUEST_FAILURE);
 
 export const keepalive = () => message(SSH.GLOBAL_REQUEST, 'keepalive@openssh.com', true);

@@ -75,6 +75,9 @@ const judgeNodeRequest = (name: string): Verdict =>
   fromNode.has(name) ? allow : refuse(`${printable(name)} is for the gateway`);
 
 /** Text of the other side made safe for a terminal and a log line. */
-export function printable(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?').slice(0, 120);
+export function printable(text: string, most = 120): string {
+  return text.replace(/[^\x20-\x7e]/g, '?').slice(0, most);
 }
+
+/** As long as an operator's reason may be. */
+export const noticeLength = 500;

@@ -4,9 +4,18 @@
  * Requests of the connection as a whole are answered here by whom they were put to, so their answers keep order.
  */
 import { type Channel, createChannels } from './channels.ts';
+import type { Use } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
-import { channelFailure, OPEN_FAILURE, openFailure, requestFailure, SSH, standardError } from './messages.ts';
-import { type Ask, judge, printable, type Side, type Verdict } from './policy.ts';
+import {
+  channelFailure,
+  debugMessage,
+  OPEN_FAILURE,
+  openFailure,
+  requestFailure,
+  SSH,
+  standardError,
+} from './messages.ts';
+import { type Ask, judge, noticeLength, printable, type Side, type Verdict } from './policy.ts';
 import type { Transport } from './transport.ts';
 import { message, type Reader, reader, WireError } from './wire.ts';
 
@@ -17,18 +26,22 @@ export interface RelayOptions {
   /** The person's login shell as it is now. */
   shell(): string;
   onRefusal(side: Side, reason: string): void;
+  /** The client asked for this, and it was passed on. */
+  onUse(use: Use): void;
 }
 
 export interface Relay {
   readonly channels: number;
   readonly bytesUp: number;
   readonly bytesDown: number;
-  /** Puts a line on the standard error of every open session, and passes nothing on from then on. */
+  /** Puts a line on the standard error of every open session; says whether there was one that took it. */
+  tell(notice: string): boolean;
+  /** Tells it, and passes nothing on from then on. */
   endWith(notice: string): boolean;
 }
 
 /** Takes over both transports. */
-export function startRelay({ client, node, limits, shell, onRefusal }: RelayOptions): Relay {
+export function startRelay({ client, node, limits, shell, onRefusal, onUse }: RelayOptions): Relay {
   const channels = createChannels();
   let doorClosed = false;
   let ended = false;
@@ -53,7 +66,11 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
 
   function ask(side: Side, what: Ask): Verdict {
     const verdict = judge(side, what, shell());
-    if (verdict.do === 'refuse') onRefusal(side, verdict.reason);
+    if (verdict.do === 'refuse') {
+      onRefusal(side, verdict.reason);
+      // The reason of a refused channel goes with the answer.
+      if (side === 'client' && what.kind !== 'open') client.send(debugMessage(verdict.reason));
+    }
     return verdict;
   }
 
@@ -72,8 +89,7 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
         bytesUp += payload.length;
         return toNode(payload);
       case SSH.CHANNEL_WINDOW_ADJUST:
-        channel.window += reader(payload, 5).uint32();
-        return toNode(payload);
+        return widen(channel, payload);
       case SSH.CHANNEL_EOF:
         return toNode(payload);
       case SSH.CHANNEL_CLOSE:
@@ -139,6 +155,17 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
     }
   }
 
+  /** What the client takes more, less what our own notices took of it. */
+  function widen(channel: Channel, payload: Buffer) {
+    const bytes = reader(payload, 5).uint32();
+    channel.window += bytes;
+    if (channel.debt === 0) return toNode(payload);
+    const paid = Math.min(channel.debt, bytes);
+    channel.debt -= paid;
+    const to = { uint32: channel.node ?? 0 };
+    node.send(message(SSH.CHANNEL_WINDOW_ADJUST, to, { uint32: bytes - paid }));
+  }
+
   function globalRequest(side: Side, payload: Buffer) {
     const fields = reader(payload, 1);
     const name = fields.text();
@@ -165,6 +192,7 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
       client.send(openFailure(number, OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels on one connection'));
     } else {
       if (!channels.add(type, number, window)) throw new WireError('channel number in use');
+      if (target.host !== undefined) onUse({ kind: 'forward', to: `${target.host}:${target.port}` });
       toNode(payload);
     }
   }
@@ -181,19 +209,17 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
     const fields = reader(payload, 5);
     const name = fields.text();
     const wantsReply = fields.bool();
-    const verdict = ask('client', {
-      kind: 'request',
-      channel: channel.type,
-      name,
-      ...argumentOf(name, fields),
-    });
+    const argument = argumentOf(name, fields);
+    const verdict = ask('client', { kind: 'request', channel: channel.type, name, ...argument });
     if (wantsReply && channel.owed.length >= limits.maxPendingReplies)
       throw new WireError('too many requests wait for an answer');
     if (verdict.do === 'allow') {
       if (wantsReply) channel.owed.push('node');
+      if (name === 'subsystem') onUse({ kind: 'sftp' });
       toNode(payload);
     } else if (verdict.do === 'exec' && verdict.command.length <= longestLine(node)) {
       if (wantsReply) channel.owed.push('node');
+      onUse(name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' });
       const line = Buffer.from(verdict.command, 'latin1');
       const to = { uint32: channel.node ?? 0 };
       node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, line));
@@ -224,14 +250,23 @@ export function startRelay({ client, node, limits, shell, onRefusal }: RelayOpti
     get bytesDown() {
       return bytesDown;
     },
+    tell,
     endWith(notice) {
       ended = true;
-      const line = `\r\n${printable(notice)}\r\n`;
-      const told = channels.open().filter(({ type, window }) => type === 'session' && window >= line.length);
-      for (const channel of told) client.send(standardError(channel.client, line));
-      return told.length > 0;
+      return tell(notice);
     },
   };
+
+  function tell(notice: string): boolean {
+    const line = `\r\n${printable(notice, noticeLength)}\r\n`;
+    const told = channels.open().filter(({ type, window }) => type === 'session' && window >= line.length);
+    for (const channel of told) {
+      channel.window -= line.length;
+      channel.debt += line.length;
+      client.send(standardError(channel.client, line));
+    }
+    return told.length > 0;
+  }
 }
 
 const TOO_LONG = 'andromeda: the command is too long for this login node\r\n';

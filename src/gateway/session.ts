@@ -5,14 +5,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Logger } from '../log.ts';
-import { type Attempt, type Authorize, isSamePlace, type Route } from './decision.ts';
+import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
+import type { Door, Refusal } from './door.ts';
+import { createUses, type GatewayEvent } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
 import { authSuccess, DISCONNECT, keepalive } from './messages.ts';
 import { type Relay, startRelay } from './relay.ts';
 import type { PrivateKey } from './ssh2.ts';
 import { Transport } from './transport.ts';
-import { startUserAuth } from './user-auth.ts';
+import { type Refused, startUserAuth } from './user-auth.ts';
 
 export interface SessionContext {
   hostKey: PrivateKey;
@@ -20,6 +22,10 @@ export interface SessionContext {
   authorize: Authorize;
   limits: GatewayLimits;
   log: Logger;
+  door: Door;
+  record(event: GatewayEvent): void;
+  /** Set while the gateway stops: nobody logs in any more. */
+  stopping(): Refusal | undefined;
   /** The person has proved their key: no stranger any more. */
   onProven(session: Session): void;
   onClosed(session: Session): void;
@@ -50,18 +56,21 @@ export interface Session {
   info(): SessionInfo | undefined;
   /** Asks again whether the person may be here. */
   recheck(authorize: Authorize): Promise<void>;
-  /** Keepalives and silence; called every few seconds. */
+  /** Keepalives, silence, idleness and fresh keys; called every few seconds. */
   tick(now: number): void;
+  /** A line for the person; the session goes on. */
+  tell(text: string): void;
   /** Tells the person and ends everything on both sides. Safe to call again. */
   close(reason: string, text: string): void;
 }
 
-/** Starts on a fresh socket. */
+/** Starts on a fresh socket, which the door has let in. */
 export function startSession(socket: Socket, context: SessionContext): Session {
-  const { limits, log } = context;
+  const { limits, log, door } = context;
   const id = randomUUID();
   const remoteAddress = socket.remoteAddress ?? '';
   const startedAt = Date.now();
+  const uses = createUses();
   let admitted: { attempt: Attempt; route: Route } | undefined;
   let cipher = '';
   let node: Transport | undefined;
@@ -70,6 +79,9 @@ export function startSession(socket: Socket, context: SessionContext): Session {
   let closed = false;
   let confirmedAt = startedAt;
   let loggedIn = false;
+  let guessed = false;
+  let passed = 0;
+  let activeAt = startedAt;
 
   const client = new Transport({
     socket,
@@ -80,7 +92,10 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     },
   });
   client.onEnd = (end) => finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
-  const grace = setTimeout(() => finish('login took too long'), limits.loginGraceMs).unref();
+  const grace = setTimeout(
+    () => refuse({ reason: 'login took too long', text: 'The login took too long.' }),
+    limits.loginGraceMs,
+  ).unref();
 
   const session: Session = {
     id,
@@ -91,6 +106,7 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     info,
     recheck,
     tick,
+    tell: (text) => void relay?.tell(text),
     close,
   };
 
@@ -99,18 +115,9 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     remoteAddress,
     limits,
     authorize: context.authorize,
+    holdBack: (loginName) => context.stopping() ?? door.holdBack(remoteAddress, loginName),
     onProven,
-    onRefused: (attempt, reason, cause) => {
-      const { loginName, fingerprint } = attempt;
-      log.info('gateway.login.refused', {
-        id,
-        loginName,
-        fingerprint,
-        remoteAddress,
-        reason,
-        cause,
-      });
-    },
+    onRefused,
     onFault: (reason, text) => {
       client.close(reason, text, limits.lingerMs);
       finish(text);
@@ -118,8 +125,47 @@ export function startSession(socket: Socket, context: SessionContext): Session {
   });
   return session;
 
+  function onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
+    const { loginName, fingerprint } = attempt;
+    log.info('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason, detail, cause });
+    if (isGuess && !guessed && loginName !== undefined) {
+      // Once a connection: an agent may offer all its keys before the right one.
+      guessed = true;
+      door.backoff.failed(remoteAddress, loginName, Date.now());
+    }
+    if (decision) recordRefusal(attempt as Attempt, decision.reason, decision.message, decision);
+  }
+
+  function recordRefusal(
+    attempt: Attempt,
+    reason: string,
+    message: string,
+    decision: Decision & { allowed: false } = { allowed: false, reason, message, disclose: true },
+  ) {
+    const subject = decision.subject ?? admitted?.route;
+    if (!subject) return;
+    const { clusterId, userId, keyId } = subject;
+    const at = Date.now();
+    context.record({ kind: 'refused', at, subject: { clusterId, userId, keyId }, attempt, reason, message });
+  }
+
   function onProven(attempt: Attempt, route: Route) {
+    const refusal = door.admit(remoteAddress, route.userId);
     admitted = { attempt, route };
+    if (refusal) {
+      const { loginName, fingerprint } = attempt;
+      log.warn('gateway.login.refused', {
+        id,
+        loginName,
+        fingerprint,
+        remoteAddress,
+        reason: refusal.reason,
+      });
+      recordRefusal(attempt, refusal.reason, refusal.text);
+      admitted = undefined;
+      return refuse(refusal);
+    }
+    door.backoff.succeeded(remoteAddress, attempt.loginName);
     confirmedAt = Date.now();
     context.onProven(session);
     giveUpNode = openLoginNode({
@@ -137,8 +183,13 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     const reason = `login node: ${failure.reason}`;
     const { detail } = failure;
     log.warn('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason, detail });
-    // Not an authentication failure: a client would go on to ask for passwords or try the next key.
-    client.close(DISCONNECT.BY_APPLICATION, failure.text, limits.lingerMs);
+    recordRefusal(attempt, `login_node_${failure.reason.replace('-', '_')}`, failure.text);
+    refuse({ reason, text: failure.text });
+  }
+
+  /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
+  function refuse({ reason, text }: Refusal) {
+    client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
     finish(reason);
   }
 
@@ -146,6 +197,7 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     node = up;
     clearTimeout(grace);
     loggedIn = true;
+    activeAt = Date.now();
     node.onEnd = (end) => {
       log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
       close('login node closed', 'The login node closed the connection.');
@@ -157,9 +209,12 @@ export function startSession(socket: Socket, context: SessionContext): Session {
       limits,
       shell: () => admitted?.route.shell ?? '/bin/bash',
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
+      onUse: (use) => uses.add(use),
     });
     client.send(authSuccess());
     log.info('gateway.login.accepted', who());
+    const opened = info();
+    if (opened) context.record({ kind: 'opened', at: activeAt, session: opened });
   }
 
   function info(): SessionInfo | undefined {
@@ -190,12 +245,13 @@ export function startSession(socket: Socket, context: SessionContext): Session {
 
   async function recheck(authorize: Authorize): Promise<void> {
     if (closed || !admitted) return;
+    const { attempt, route } = admitted;
     try {
-      const decision = await authorize(admitted.attempt);
+      const decision = await authorize(attempt, { host: route.loginNode.host, port: route.loginNode.port });
       if (closed) return;
       confirmedAt = Date.now();
       if (!decision.allowed) close(decision.reason, decision.message);
-      else if (!isSamePlace(admitted.route, decision.route))
+      else if (!isSamePlace(route, decision.route))
         close('login node changed', 'Your login node has changed. Please connect again.');
       else admitted.route = decision.route;
     } catch (cause) {
@@ -209,10 +265,17 @@ export function startSession(socket: Socket, context: SessionContext): Session {
   }
 
   function tick(now: number) {
-    if (closed || !node) return;
+    if (closed || !node || !relay) return;
     const waitsForNode = !node.paused && now - node.lastHeard > limits.keepaliveMs * limits.keepaliveMisses;
     if (waitsForNode) return close('login node does not answer', 'The login node does not answer any more.');
+    if (relay.bytesUp + relay.bytesDown !== passed) {
+      passed = relay.bytesUp + relay.bytesDown;
+      activeAt = now;
+    } else if (limits.idleMs > 0 && now - activeAt >= limits.idleMs) {
+      return close('idle', `Nothing happened here for ${duration(limits.idleMs)}, so this session ends.`);
+    }
     for (const side of [client, node]) {
+      side.renewKeys(now, limits.rekeyMs);
       if (now - Math.max(side.lastHeard, side.lastAsked) < limits.keepaliveMs || side.full) continue;
       side.lastAsked = now;
       side.send(keepalive());
@@ -241,7 +304,16 @@ export function startSession(socket: Socket, context: SessionContext): Session {
       const { bytesUp, bytesDown } = relay ?? {};
       const durationMs = Date.now() - startedAt;
       log.info('gateway.session.closed', { ...who(), bytesUp, bytesDown, durationMs, why });
+      const ended = info();
+      if (ended) context.record({ kind: 'closed', at: Date.now(), session: ended, reason: why, uses });
     } else log.debug('gateway.connection.closed', { id, remoteAddress, why });
+    if (admitted) door.end(remoteAddress, admitted.route.userId);
+    else door.leave(remoteAddress);
     context.onClosed(session);
   }
+}
+
+function duration(ms: number): string {
+  const minutes = Math.round(ms / 60_000);
+  return minutes >= 1 ? `${minutes} min` : `${Math.round(ms / 1000)} s`;
 }

@@ -4,6 +4,7 @@
  * which end channels themselves. After an upgrade: run test/gateway, then compare Protocol.js and crypto.js with this.
  */
 import { createRequire } from 'node:module';
+import { asCompared, teachHybrid } from './hybrid-kex.ts';
 import { extInfo } from './messages.ts';
 
 const require = createRequire(import.meta.url);
@@ -79,7 +80,7 @@ export interface ProtocolOptions {
   onHandshakeComplete(negotiated: Negotiated): void;
 }
 
-type KexInit = new (lists: object) => object;
+type KexInit = new (lists: object) => { lists: { kex: { array: string[] } } };
 const ProtocolClass = require('ssh2/lib/protocol/Protocol.js') as new (config: object) => Protocol;
 const { KexInit } = require('ssh2/lib/protocol/kex.js') as { KexInit: KexInit };
 const { parseKey } = require('ssh2/lib/protocol/keyParser.js') as { parseKey(text: string): unknown };
@@ -103,6 +104,7 @@ export function createProtocol(options: ProtocolOptions): Protocol {
     messageHandlers: { DISCONNECT: (_: Protocol, __: number, text: string) => options.onDisconnect(text) },
     onHandshakeComplete: options.onHandshakeComplete,
   });
+  teachHybrid(protocol);
   if (hostKey) sendOwnExtensions(protocol);
   return protocol;
 }
@@ -132,12 +134,14 @@ function sendOwnExtensions(protocol: Protocol): void {
 export function kexLists(offer: Offer, server: boolean): object {
   const markers = server ? ['kex-strict-s-v00@openssh.com'] : ['ext-info-c', 'kex-strict-c-v00@openssh.com'];
   const direction = { cipher: offer.cipher, mac: offer.mac, compress: ['none'], lang: [] };
-  return new KexInit({
+  const made = new KexInit({
     kex: [...offer.kex, ...markers],
     serverHostKey: offer.serverHostKey,
     cs: direction,
     sc: direction,
   });
+  made.lists.kex.array = asCompared(made.lists.kex.array);
+  return made;
 }
 
 /** Reads an OpenSSH-format ed25519 private key without passphrase. */

@@ -20,7 +20,7 @@ import {
 import { message, reader } from './wire.ts';
 
 /** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
-const IDENT = 'OpenSSH_9.9 Andromeda';
+export const IDENT = 'OpenSSH_9.9 Andromeda';
 /** Before a login: what every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
 const SMALL_PACKET = 35_000;
 const LARGE_PACKET = 256 * 1024;
@@ -77,6 +77,7 @@ export class Transport {
   /** Bytes that wait for the end of a key exchange. */
   #queued = 0;
   #sinceRekey = 0;
+  #keyedAt = Date.now();
   #full = false;
   #paused = false;
   #ready = false;
@@ -128,16 +129,28 @@ export class Transport {
     return this.#ended;
   }
 
+  get #exchangesKeys(): boolean {
+    return this.#protocol._kexinit !== undefined;
+  }
+
   /** After a login larger packets are taken. */
   trust(): void {
     this.#maxPacket = LARGE_PACKET;
+  }
+
+  /** New keys where the present ones are older than this (RFC 4253, section 9). */
+  renewKeys(now: number, ageMs: number): void {
+    if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys)
+      return;
+    this.#keyedAt = now;
+    this.#rekey();
   }
 
   /** Sends a message; during a key exchange it waits its turn. */
   send(payload: Buffer): void {
     if (this.#ended) return;
     const protocol = this.#protocol;
-    if (protocol._kexinit !== undefined) {
+    if (this.#exchangesKeys) {
       protocol._queue ??= [];
       protocol._queue.push(payload);
       this.#queued += payload.length;
@@ -160,7 +173,7 @@ export class Transport {
       this.#out === 'other' ||
       this.#ended ||
       cipher._instance === undefined ||
-      this.#protocol._kexinit !== undefined ||
+      this.#exchangesKeys ||
       ((frame.length - TAG - 4) & block) !== 0
     ) {
       this.send(payload);
@@ -176,14 +189,14 @@ export class Transport {
   pause(): void {
     if (this.#paused) return;
     this.#paused = true;
-    this.#socket.pause();
+    this.#hold();
   }
 
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
     this.lastHeard = Date.now();
-    this.#socket.resume();
+    this.#hold();
   }
 
   /** Says why (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
@@ -253,6 +266,7 @@ export class Transport {
 
   #onKeys(negotiated: Negotiated): void {
     this.#sinceRekey = 0;
+    this.#keyedAt = Date.now();
     this.#queued = 0;
     const server = this.#options.hostKey !== undefined;
     const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
@@ -261,6 +275,7 @@ export class Transport {
     this.#out = framing(outbound, this.#protocol._cipher);
     if (this.#ready) {
       this.#measure();
+      this.#hold();
       return;
     }
     this.#ready = true;
@@ -290,7 +305,6 @@ export class Transport {
     decipher.inSeqno = (decipher.inSeqno + 1) >>> 0;
     const padding = body[0] ?? 0;
     if (padding < 4 || padding + 2 > length) throw new Error('bad padding length');
-    this.#count(length);
     this.#frame = packet;
     const further = decipher._onPayload(packet.subarray(5, 4 + length - padding));
     this.#frame = undefined;
@@ -302,15 +316,42 @@ export class Transport {
     this.#sinceRekey += bytes;
     if (this.#sinceRekey < this.#options.limits.rekeyBytes || !this.#ready) return;
     this.#sinceRekey = 0;
+    this.#rekey();
+  }
+
+  #rekey(): void {
     this.#protocol.rekey();
+    this.#hold();
+  }
+
+  /** Reads or not. Never held back by a key exchange that waits for what is not read, as both sides may have one. */
+  #hold(): void {
+    if (this.#paused && !this.#exchangesKeys) this.#socket.pause();
+    else this.#socket.resume();
   }
 
   #onPayload(payload: Buffer): Further {
     const type = payload[0] ?? 0;
+    this.#count(payload.length);
     if (type >= 50 && type < 192) this.onMessage(payload);
-    else if (type >= 20 && type < 50) return this.#kexPayload(payload);
+    else if (type >= 20 && type < 50) return this.#onKeyExchange(type, payload);
     else this.#onTransportMessage(type, payload);
     return this.#ended ? Number.POSITIVE_INFINITY : undefined;
+  }
+
+  /**
+   * A key exchange after the first. ssh2 takes nothing else while one runs; OpenSSH does, and asyncssh needs it: it
+   * sends IGNORE, and the message that made it ask for new keys. Strictness is for the first exchange alone
+   * (OpenSSH's PROTOCOL, 1.10).
+   */
+  #onKeyExchange(type: number, payload: Buffer): Further {
+    const further = this.#kexPayload(payload);
+    if (type !== SSH.KEXINIT) return further;
+    const decipher = this.#protocol._decipher;
+    this.#hold();
+    const ofExchange = decipher._onPayload;
+    decipher._onPayload = (next) => (isOfExchange(next[0]) ? ofExchange(next) : this.#onPayload(next));
+    return further;
   }
 
   #onTransportMessage(type: number, payload: Buffer): void {
@@ -375,6 +416,8 @@ export class Transport {
     this.onEnd(end);
   }
 }
+
+const isOfExchange = (type = 0) => type >= SSH.KEXINIT && type < SSH.USERAUTH_REQUEST;
 
 /** Packets can be framed here where the native addon does the cipher. */
 function framing(cipher: string, made: { _instance?: object }): Framing {

@@ -3,9 +3,10 @@
  * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
  */
 import type { Attempt, Authorize, Decision, Route } from './decision.ts';
+import type { Refusal } from './door.ts';
 import type { GatewayLimits } from './limits.ts';
 import { authBanner, authFailure, DISCONNECT, SSH } from './messages.ts';
-import { printable } from './policy.ts';
+import { noticeLength, printable } from './policy.ts';
 import type { Transport } from './transport.ts';
 import { isSignedBy, readUserKey, signedData, type UserKey } from './user-key.ts';
 import { message, reader, WireError } from './wire.ts';
@@ -17,10 +18,23 @@ export interface UserAuthOptions {
   authorize: Authorize;
   /** Somebody proved the key of an allowed attempt. The success message is still to be sent. */
   onProven(attempt: Attempt, route: Route): void;
-  /** A login was refused: for the log. */
-  onRefused(attempt: Partial<Attempt>, reason: string, cause?: unknown): void;
+  /** Why this name may not be tried now. */
+  holdBack(loginName: string): Refusal | undefined;
+  /** A login was refused. */
+  onRefused(attempt: Partial<Attempt>, refused: Refused): void;
   /** The connection must end with this text. */
   onFault(reason: number, text: string): void;
+}
+
+/** Why a login was refused: a word out of few, and for the log what else there is to say. */
+export interface Refused {
+  reason: string;
+  /** The key was offered or proven by somebody of whom nothing is known: maybe a guess. */
+  isGuess: boolean;
+  detail?: string;
+  cause?: unknown;
+  /** What was decided about a person's own key. */
+  decision?: Decision & { allowed: false };
 }
 
 interface Request {
@@ -56,7 +70,7 @@ export function startUserAuth(options: UserAuthOptions): void {
     waiting.push(readRequest(payload, client.sessionId));
     if (waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
     work().catch((cause) => {
-      options.onRefused({ remoteAddress }, 'internal', cause);
+      options.onRefused({ remoteAddress }, { reason: 'internal', isGuess: false, cause });
       fault(DISCONNECT.BY_APPLICATION, 'internal error');
     });
   };
@@ -85,23 +99,32 @@ export function startUserAuth(options: UserAuthOptions): void {
       return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
     // Every client asks "none" to learn the methods: that is no attempt.
     if (request.method === 'none') return void client.send(authFailure());
-    if (request.method !== 'publickey') return fail({ loginName }, `method ${printable(request.method)}`);
-    if (!key) return fail({ loginName }, 'not an ssh-ed25519 key');
+    const held = options.holdBack(loginName);
+    if (held) {
+      options.onRefused({ loginName, remoteAddress }, { reason: held.reason, isGuess: false });
+      return fault(DISCONNECT.BY_APPLICATION, held.text);
+    }
+    if (request.method !== 'publickey') {
+      const detail = printable(request.method);
+      return fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
+    }
+    if (!key) return fail({ loginName }, { reason: 'other_key_type', isGuess: true });
     const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
-    if (request.proof === false) return fail(attempt, 'wrong signature');
+    if (request.proof === false) return fail(attempt, { reason: 'wrong_signature', isGuess: true });
     let decision: Decision;
     try {
       decision = await options.authorize(attempt);
     } catch (cause) {
-      options.onRefused(attempt, 'access cannot be confirmed', cause);
+      options.onRefused(attempt, { reason: 'unconfirmed', isGuess: false, cause });
       const text = 'Access cannot be confirmed at the moment. Please try again shortly.';
       return fault(DISCONNECT.BY_APPLICATION, text);
     }
     if (done || client.ended) return;
     if (request.proof === undefined) return onOffer(request, attempt, decision);
     if (!decision.allowed) {
-      if (decision.disclose) client.send(authBanner(printable(decision.message)));
-      return fail(attempt, decision.reason);
+      if (decision.disclose) client.send(authBanner(printable(decision.message, noticeLength)));
+      const { reason, disclose } = decision;
+      return fail(attempt, { reason, isGuess: !disclose, decision });
     }
     done = true;
     options.onProven(attempt, decision.route);
@@ -109,12 +132,13 @@ export function startUserAuth(options: UserAuthOptions): void {
 
   /** A key that may come in, or whose owner may learn why not, is worth a signature. */
   function onOffer(request: Request, attempt: Attempt, decision: Decision) {
-    if (!decision.allowed && !decision.disclose) return fail(attempt, decision.reason);
+    if (!decision.allowed && !decision.disclose)
+      return fail(attempt, { reason: decision.reason, isGuess: true });
     client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
   }
 
-  function fail(attempt: Partial<Attempt>, reason: string) {
-    options.onRefused({ remoteAddress, ...attempt }, reason);
+  function fail(attempt: Partial<Attempt>, refused: Refused) {
+    options.onRefused({ remoteAddress, ...attempt }, refused);
     failures += 1;
     if (failures >= limits.maxAuthAttempts)
       return fault(DISCONNECT.NO_MORE_AUTH_METHODS, 'Too many authentication failures');

@@ -14,6 +14,7 @@ import express, {
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
 import type { Logger } from '../log.ts';
+import { createBodyReader } from './body.ts';
 import { type Checks, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
 import type { DocsSignIn } from './docs/session.ts';
@@ -43,8 +44,6 @@ export interface ApiOptions<Deps> {
   log: Logger;
   now(): number;
 }
-
-const maxBody = '1mb';
 
 /** The whole of one API as an Express application. */
 export function createApi<Deps>(options: ApiOptions<Deps>): Express {
@@ -80,14 +79,16 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     response.locals.userId = await options.authenticate(request.headers.authorization);
     next();
   };
-  // Not strict: a body that is JSON but no object is of the wrong shape, which the document's schema says better.
-  const readBody = express.json({ limit: maxBody, strict: false });
+  // The router refuses an address that it cannot decode, and would do so before anyone is asked who they are.
+  app.use((request, response, next) =>
+    isDecodable(request.path) ? next() : authenticate(request, response, next),
+  );
   const checksOf = createChecks(document);
   for (const operation of operations) {
     const steps = [
       named(operation.operationId),
       operation.isPublic ? [] : authenticate,
-      operation.source.requestBody ? readBody : [],
+      operation.source.requestBody ? createBodyReader(operation.bodyLimit) : [],
     ].flat();
     const checks = checksOf(operation.source);
     app[operation.method](operation.route, ...steps, (request, response) =>
@@ -141,6 +142,15 @@ function tellAfterwards<Deps>({ name, log }: ApiOptions<Deps>): RequestHandler {
     });
     next();
   };
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function named(operation: string): RequestHandler {

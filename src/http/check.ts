@@ -7,9 +7,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { DomainError, type ErrorCode } from '../domain/error.ts';
+import { isTime } from '../domain/time.ts';
 import { type Document, resolve } from './document.ts';
 
-/** What a request carries. Checking turns its parameters into what their schemas say and fills in defaults. */
+/** What a request carries. Checking makes numbers of its integer parameters and fills in defaults. */
 export interface Inputs {
   path: Record<string, unknown>;
   query: Record<string, unknown>;
@@ -45,14 +46,14 @@ const common: Options = {
   validateSchema: false,
   formats: {
     uuid: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i,
-    'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/,
+    'date-time': isTime,
     uri: (text: string) => URL.canParse(text),
   },
 };
 
 /** Makes the checks of one operation after the other. */
 export function createChecks(document: Document): (operation: Operation) => Checks {
-  const parameters = new Ajv2020({ ...common, coerceTypes: true, useDefaults: true });
+  const parameters = new Ajv2020({ ...common, useDefaults: true });
   const bodies = new Ajv2020({ ...common, useDefaults: true });
   const replies = new Ajv2020(common);
   // `$ref`s in a schema are read from its root.
@@ -69,6 +70,9 @@ export function createChecks(document: Document): (operation: Operation) => Chec
     );
 
     const answeredApart = parametersOf(document, operation).filter((one) => one['x-missing']);
+    const integers = parametersOf(document, operation).filter(
+      (one) => one.in === 'query' && resolve<Schema>(document, one.schema)['type'] === 'integer',
+    );
 
     return {
       request(inputs) {
@@ -84,10 +88,16 @@ export function createChecks(document: Document): (operation: Operation) => Chec
             empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
           );
         }
+        for (const { name } of integers) {
+          if (name in inputs.query) inputs.query[name] = integerOf(inputs.query[name]);
+        }
         throwFaults(checkParameters(), inputs);
         if (!body) return;
+        if (!carriesBody(inputs)) {
+          if (!body.required) return;
+          throw new RequestFault(422, [{ path: '/body', message: 'is missing' }]);
+        }
         const type = inputs.headers['content-type'];
-        if (type === undefined && !body.required) return;
         if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
         throwFaults(checkBody(), inputs);
       },
@@ -102,6 +112,17 @@ export function createChecks(document: Document): (operation: Operation) => Chec
       },
     };
   };
+}
+
+/** A number where plain digits say one; anything else is left for its schema to refuse. */
+function integerOf(value: unknown): unknown {
+  return typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;
+}
+
+/** Whether anything was sent, whatever it is. */
+function carriesBody({ headers, body }: Inputs): boolean {
+  if (body !== undefined || headers['transfer-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > 0;
 }
 
 function parametersSchema(document: Document, operation: Operation): Schema {

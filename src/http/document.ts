@@ -19,9 +19,13 @@ export interface DocumentOperation {
   errorField: boolean;
   /** The operation that really answers, where this is another way to call it. */
   answeredBy: string;
+  /** The most bytes that its body may have. */
+  bodyLimit: number;
   /** The whole of it, as the document has it. */
   source: OpenAPIV3_1.OperationObject;
 }
+
+const usualBodyLimit = 2 ** 20;
 
 export function loadDocument(api: 'business' | 'platform'): Document {
   return JSON.parse(readFileSync(new URL(`./openapi/${api}.json`, import.meta.url), 'utf8')) as Document;
@@ -44,6 +48,7 @@ export function operationsOf(document: Document): DocumentOperation[] {
           isCommand: parameters.includes('IdempotencyKey'),
           errorField: operation['x-error-field'] === 'error',
           answeredBy: operation['x-alias-of'] ?? operation.operationId,
+          bodyLimit: operation['x-body-limit'] ?? usualBodyLimit,
           source: operation,
         },
       ];
@@ -65,4 +70,5 @@ export function resolve<T>(document: Document, node: unknown): T {
 interface Extensions {
   'x-error-field'?: string;
   'x-alias-of'?: string;
+  'x-body-limit'?: number;
 }

@@ -60,6 +60,8 @@ function domainReply(error: DomainError): ErrorReply {
 interface HttpError extends Error {
   status: number;
   type?: string;
+  /** Of a body that is too large: the most bytes there may be. */
+  limit?: number;
   errors?: { path: string; message: string }[];
 }
 
@@ -73,7 +75,9 @@ function requestReply(error: HttpError): ErrorReply {
   const invalid = (status: number, message: string) =>
     reply(status, { code: 'invalid_request', message, retryable: false });
   if (error.type === 'entity.parse.failed') return invalid(400, 'The request body is not readable as JSON.');
-  if (error.type === 'entity.too.large') return invalid(400, 'The request body is larger than 1 MiB.');
+  if (error.type === 'entity.too.large') {
+    return invalid(400, `The request body is larger than ${(error.limit ?? 0) / 2 ** 20} MiB.`);
+  }
   if (error.status === 404) return domainReply(addressNotFound());
   if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
   const faults = error.errors ?? [];

@@ -7,6 +7,7 @@ import { type Cluster, findCluster } from '../store/clusters.ts';
 import { hasLiveGrant } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
+import { findOrganization } from '../store/organizations.ts';
 import { listStaffKeys } from '../store/users.ts';
 
 /** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
@@ -15,11 +16,16 @@ export function requireClusterId(clusterId: string): string {
   return clusterId.toLowerCase();
 }
 
-/** Whether a person may read every cluster of an organization: by permission, or as staff. */
+/**
+ * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
+ * ask for an organization that does not exist.
+ */
 export async function canReadClusters(db: Reader, userId: string, orgId: string): Promise<boolean> {
   const membership = await findMembership(db, orgId, userId);
   if (membership?.permissions.has('clusters.read')) return true;
-  return holdsStaffKey(await listStaffKeys(db, userId), 'staff.read');
+  if (!holdsStaffKey(await listStaffKeys(db, userId), 'staff.read')) return false;
+  if (await findOrganization(db, orgId)) return true;
+  throw new DomainError('not_found', 'There is no such organization.');
 }
 
 /** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */

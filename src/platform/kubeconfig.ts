@@ -14,6 +14,9 @@ import { fromTime } from '../store/time.ts';
 import { clusterOf, requireClusterId } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
 
+/** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
+const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
+
 /** The file for whom the organization or a grant lets in, and how long that lasts. */
 export async function getKubeconfig(
   { store, signIn, kubernetesLogin }: PlatformDeps,
@@ -39,7 +42,7 @@ export async function getKubeconfig(
     ...kubernetesLogin,
   });
   return {
-    kubeconfig: stringify(file),
+    kubeconfig: stringify(file, forKubectl),
     ...(grant && grant.expires_at !== null ? { accessExpiresAt: grant.expires_at } : {}),
   };
 }

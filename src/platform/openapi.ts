@@ -154,7 +154,7 @@ export interface paths {
          * Replace a cluster's Slurm configuration
          * @description Needs `clusters.configure`. The whole of it: a field that is left out is cleared. Applying it closes the open SSH
          *     sessions on the cluster, and a new `computeS6Packages` restarts every compute node and ends the jobs there; the
-         *     configuration that stands already changes nothing.
+         *     configuration that stands already changes nothing. A cluster that is not provisioning or active is 409.
          */
         put: operations["setSchedulerConfiguration"];
         post?: never;
@@ -215,7 +215,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Error: {
-            /** @description Stable */
+            /** @description Stable, for programs */
             code: string;
             /** @description For people; its wording can change */
             message: string;

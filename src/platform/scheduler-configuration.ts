@@ -1,5 +1,8 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
-import { checkSlurmConfiguration } from '../domain/slurm-configuration.ts';
+import { DomainError } from '../domain/error.ts';
+import { isInService } from '../domain/options.ts';
+import { checkSlurmConfiguration, withoutEmptyFields } from '../domain/slurm-configuration.ts';
+import { requireActiveOrganization } from '../store/organizations.ts';
 import { runReplacement } from '../store/replacements.ts';
 import {
   findDefaultSchedulerConfiguration,
@@ -24,19 +27,26 @@ export async function getSchedulerConfiguration(
   return findSchedulerConfiguration(store.read, clusterId);
 }
 
-/** Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule. */
+/**
+ * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule, and
+ * `invalid_state` for a cluster that is out of service.
+ */
 export async function setSchedulerConfiguration(
   { store }: PlatformDeps,
-  { caller, path, query, body: configuration, now }: PlatformRequest<'setSchedulerConfiguration'>,
+  { caller, path, query, body, now }: PlatformRequest<'setSchedulerConfiguration'>,
 ): Promise<PlatformReply<'setSchedulerConfiguration'>> {
   const clusterId = requireClusterId(path.clusterId);
   const orgId = query.businessOrgId;
   const { userId } = caller;
+  const configuration = withoutEmptyFields(body);
   checkSlurmConfiguration(configuration);
   const about = { target: clusterId, organization_id: orgId, cluster_id: clusterId };
   return runReplacement(store, { operation: 'setSchedulerConfiguration', caller, about, now }, async (tx) => {
     await requirePermission(tx.db, { userId, orgId, permission });
-    await clusterOf(tx.db, orgId, clusterId);
+    const cluster = await clusterOf(tx.db, orgId, clusterId);
+    if (!isInService({ clusterState: cluster.state })) {
+      throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
+    }
     const changed = await updateSchedulerConfiguration(tx, { clusterId, configuration, userId }, now);
     return { result: await findSchedulerConfiguration(tx.db, clusterId), changed };
   });
@@ -51,13 +61,14 @@ export async function getDefaultSchedulerConfiguration(
   return findDefaultSchedulerConfiguration(store.read, path.orgId);
 }
 
-/** Replaces what new clusters start with. Throws as above. */
+/** Replaces what new clusters start with. Throws as above; `invalid_state` for an organization that is retired. */
 export async function setDefaultSchedulerConfiguration(
   { store }: PlatformDeps,
-  { caller, path, body: configuration, now }: PlatformRequest<'setDefaultSchedulerConfiguration'>,
+  { caller, path, body, now }: PlatformRequest<'setDefaultSchedulerConfiguration'>,
 ): Promise<PlatformReply<'setDefaultSchedulerConfiguration'>> {
   const { orgId: organizationId } = path;
   const { userId } = caller;
+  const configuration = withoutEmptyFields(body);
   checkSlurmConfiguration(configuration);
   const about = { target: organizationId, organization_id: organizationId };
   return runReplacement(
@@ -65,6 +76,7 @@ export async function setDefaultSchedulerConfiguration(
     { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
     async (tx) => {
       await requirePermission(tx.db, { userId, orgId: organizationId, permission });
+      await requireActiveOrganization(tx.db, organizationId);
       const replacement = { organizationId, configuration, userId };
       const changed = await updateDefaultSchedulerConfiguration(tx, replacement, now);
       return { result: await findDefaultSchedulerConfiguration(tx.db, organizationId), changed };

@@ -32,13 +32,14 @@ export async function getSshAccess(
     keys.filter((key) => key.lifecycle_state === 'active').map((key) => key.fingerprint),
   );
   const report = observation && reportOf(observation);
+  const takesAccessList = cluster.scheduler === 'sunk';
   const facts: AccessFacts = {
     clusterState: cluster.state,
     hasUsername: username !== undefined,
     activeKeys: active.size,
     keySetGeneration: keySet?.generation ?? 0,
     observedKeySetGeneration: account?.ssh_key_set_generation ?? 0,
-    takesAccessList: cluster.scheduler === 'sunk',
+    takesAccessList,
     inManifest: inManifest && list?.accepted_generation === list?.generation,
     listGeneration: list?.generation ?? 0,
     observedManifestGeneration: observation?.manifest_generation ?? 0,
@@ -49,11 +50,12 @@ export async function getSshAccess(
   const reason = readinessReason(facts);
   const confirmed = JSON.parse(account?.key_fingerprints ?? '[]') as string[];
   return {
-    hostname: gateway.hostname,
+    // Without Slurm there is nothing to reach through the gateway.
+    hostname: takesAccessList ? gateway.hostname : '',
     port: gateway.port,
     username: username ?? '',
-    host_key: gateway.hostKey,
-    host_key_fingerprint: gateway.fingerprint,
+    host_key: takesAccessList ? gateway.hostKey : '',
+    host_key_fingerprint: takesAccessList ? gateway.fingerprint : '',
     login_mode: report ? loginModeOf(report) : 'Shared',
     ready: reason === 'ready',
     reason,

@@ -1,6 +1,7 @@
 /** The audit trail. Append-only: the database itself refuses to change or drop an entry. */
 import type { Selectable } from 'kysely';
 import { type AuditRecord, auditHash } from '../domain/audit.ts';
+import { isId, isUuid } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
 import type { AuditEntryTable } from './schema.ts';
 
@@ -9,7 +10,13 @@ export type AuditEntry = Omit<AuditRecord, 'seq' | Optional> & Partial<Pick<Audi
 
 type Optional = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details';
 
-/** Adds to the trail, in the transaction of what the entry tells of. */
+const longestTarget = 200;
+const longestDetails = 2000;
+
+/**
+ * Adds to the trail, in the transaction of what the entry tells of. Who asks can name things as they like, so that IDs
+ * which cannot be ours are left out, and long texts are cut.
+ */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
   const last = await tx.db
     .selectFrom('audit_entries')
@@ -17,19 +24,25 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void>
     .orderBy('seq', 'desc')
     .limit(1)
     .executeTakeFirst();
+  const { command_id = null, organization_id, cluster_id, subject_user_id, target, details = '' } = entry;
   const record: AuditRecord = {
-    command_id: null,
-    organization_id: null,
-    cluster_id: null,
-    subject_user_id: null,
-    details: '',
     ...entry,
     seq: (last?.seq ?? 0) + 1,
+    command_id,
+    organization_id: organization_id && isId('org', organization_id) ? organization_id : null,
+    cluster_id: cluster_id && isUuid(cluster_id) ? cluster_id : null,
+    subject_user_id: subject_user_id && isId('user', subject_user_id) ? subject_user_id : null,
+    target: cut(target, longestTarget),
+    details: cut(details, longestDetails),
   };
   await tx.db
     .insertInto('audit_entries')
     .values({ ...record, hash: auditHash(last?.hash ?? '', record) })
     .execute();
+}
+
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed();
 }
 
 export interface AuditFilter {

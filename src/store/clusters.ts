@@ -4,11 +4,12 @@ import { DomainError } from '../domain/error.ts';
 import { newUuid } from '../domain/id.ts';
 import type { LabCluster } from '../domain/lab.ts';
 import { withdrawAccessList } from './access-lists.ts';
+import { revokeClusterGrants } from './grants.ts';
 import type { Reader, Tx } from './index.ts';
 import { retireMachines } from './machines.ts';
 import { requireActiveOrganization } from './organizations.ts';
 import { prepared } from './prepared.ts';
-import { endClusterReservation } from './reservations.ts';
+import { endClusterReservation, withoutLapsed } from './reservations.ts';
 import { copyDefaultSchedulerConfiguration } from './scheduler-configurations.ts';
 import type { ClusterTable } from './schema.ts';
 import { toTime } from './time.ts';
@@ -131,7 +132,7 @@ export async function createCluster(
   const { name, site, simulated, slurm, kubernetes } = cluster;
   const id = cluster.id?.toLowerCase() ?? newUuid();
   await requireActiveOrganization(tx.db, cluster.organizationId);
-  await freeName(tx, name);
+  await freeName(tx, name, now);
   if (await findCluster(tx.db, id)) {
     throw new DomainError(
       'invalid_state',
@@ -177,7 +178,7 @@ export async function createCluster(
   return id;
 }
 
-async function freeName(tx: Tx, name: string): Promise<void> {
+async function freeName(tx: Tx, name: string, now: number): Promise<void> {
   const other = await findClusterByName(tx.db, name);
   if (!other) return;
   if (other.state !== 'released') {
@@ -186,7 +187,11 @@ async function freeName(tx: Tx, name: string): Promise<void> {
   }
   await tx.db
     .updateTable('clusters')
-    .set({ name: `${name} (released, ${other.id})` })
+    .set((eb) => ({
+      name: `${name} (released, ${other.id})`,
+      version: eb('version', '+', 1),
+      updated_at: toTime(now),
+    }))
     .where('id', '=', other.id)
     .execute();
 }
@@ -199,12 +204,15 @@ export async function updateClusterSettings(
   now: number,
 ): Promise<void> {
   const drivers = { simulated, slurm, kubernetes };
+  const [current] = await withoutLapsed(tx.db, [cluster], now);
+  const isReserved = current?.reservation_id !== null;
   const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({
       ...(site ? { site_id: site.id, site_name: site.name } : {}),
       driver: JSON.stringify({ ...JSON.parse(cluster.driver), ...given }),
+      ...(simulated && !isReserved ? { expected_node_count: simulated.computeNodes } : {}),
       version: eb('version', '+', 1),
       desired_generation: eb('desired_generation', '+', 1),
       updated_at: toTime(now),
@@ -236,24 +244,19 @@ export async function startRelease(
     .executeTakeFirst();
   if (updated.numUpdatedRows === 0n) return false;
   await withdrawAccessList(tx, release.clusterId, now);
+  await revokeClusterGrants(tx, release.clusterId, now);
   await endClusterReservation(tx, release.clusterId, now);
   tx.changed({ clusterId: release.clusterId });
   return true;
 }
 
 /** Marks a cluster active, once, when its driver first reports a working control plane. */
-export async function activateCluster(
-  tx: Tx,
-  clusterId: string,
-  nodes: number,
-  now: number,
-): Promise<boolean> {
+export async function activateCluster(tx: Tx, clusterId: string, now: number): Promise<boolean> {
   const at = toTime(now);
   const updated = await tx.db
     .updateTable('clusters')
     .set((eb) => ({
       state: 'active' as const,
-      assigned_node_count: nodes,
       infrastructure_ready_at: at,
       version: eb('version', '+', 1),
       lifecycle_version: eb('lifecycle_version', '+', 1),
@@ -303,6 +306,7 @@ export async function completeRelease(tx: Tx, clusterId: string, now: number): P
     .set((eb) => ({
       state: 'released' as const,
       cleanup_state: 'done',
+      assigned_node_count: 0,
       teardown_completed_at: at,
       version: eb('version', '+', 1),
       lifecycle_version: eb('lifecycle_version', '+', 1),

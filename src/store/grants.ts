@@ -115,6 +115,16 @@ export async function revokeGrant(tx: Tx, grantId: string, now: number): Promise
   return row !== undefined;
 }
 
+/** Ends every grant on a cluster, as when it goes out of service. */
+export async function revokeClusterGrants(tx: Tx, clusterId: string, now: number): Promise<void> {
+  await tx.db
+    .updateTable('resource_grants')
+    .set({ revoked_at: toTime(now) })
+    .where('resource_id', '=', clusterId)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
 function liveGrants(db: Reader, userId: string, now: number) {
   return allLiveGrants(db, now).where('resource_grants.user_id', '=', userId);
 }

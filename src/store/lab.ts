@@ -41,6 +41,11 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
   const organizations = (await listOrganizations(db)).filter(
     ({ organization }) => organization.lifecycle_state === 'active',
   );
+  const clusters = (await listAllClusters(db)).filter(
+    ({ state }) => state === 'provisioning' || state === 'active',
+  );
+  const inService = new Set(clusters.map(({ id }) => id));
+  const grants = (await listAllLiveGrants(db, now)).filter((grant) => inService.has(grant.resource_id));
   const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
   return {
     users: await exportUsers(db),
@@ -52,9 +57,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
         members: await exportMembers(db, organization.id),
       })),
     ),
-    clusters: (await listAllClusters(db))
-      .filter(({ state }) => state === 'provisioning' || state === 'active')
-      .map((cluster) => ({
+    clusters: clusters.map((cluster) => ({
         name: cluster.name,
         id: cluster.id,
         organization: slugs.get(cluster.organization_id) ?? '',
@@ -62,7 +65,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
         ...(cluster.scheduler === null ? {} : { scheduler: cluster.scheduler }),
         ...(JSON.parse(cluster.driver) as Pick<LabCluster, 'simulated' | 'slurm' | 'kubernetes'>),
       })),
-    grants: (await listAllLiveGrants(db, now)).map((grant) => ({
+    grants: grants.map((grant) => ({
       user: grant.username,
       cluster: grant.cluster_name,
       relation: grant.relation,

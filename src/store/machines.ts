@@ -45,7 +45,8 @@ export async function updateMachineState(
 
 /**
  * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired, and
- * those that come back are who they were. A report that says nothing new costs one statement for all machines.
+ * those that come back are who they were. A report that says nothing new costs one statement for all machines, and one
+ * that finds nothing to change.
  */
 export async function recordMachines(
   tx: Tx,
@@ -60,6 +61,7 @@ export async function recordMachines(
     .where('cluster_id', '=', clusterId)
     .execute();
   const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
+  await updateNodeCount(tx, clusterId, reported.size, now);
   for (const { id, name, report, retired_at } of known) {
     const latest = reported.get(name);
     reported.delete(name);
@@ -95,6 +97,21 @@ export async function recordMachines(
       })
       .execute();
   }
+}
+
+/** Says how many machines a cluster has, where that is news. */
+async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: number): Promise<void> {
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      assigned_node_count: nodes,
+      version: eb('version', '+', 1),
+      updated_at: toTime(now),
+    }))
+    .where('id', '=', clusterId)
+    .where('state', '!=', 'released')
+    .where('assigned_node_count', '!=', nodes)
+    .execute();
 }
 
 /** Retires every machine of a cluster, as when they are released from it. */

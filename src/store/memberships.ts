@@ -5,7 +5,7 @@ import type { PermissionKey, Role } from '../domain/permission.ts';
 import { isUsername, usernamesFromEmail } from '../domain/username.ts';
 import type { Tx } from './index.ts';
 import { listGrantedPermissions } from './members.ts';
-import { requireActiveOrganization } from './organizations.ts';
+import { findOrganization, requireActiveOrganization } from './organizations.ts';
 import { toTime } from './time.ts';
 
 interface MemberId {
@@ -211,7 +211,10 @@ async function roleOf(tx: Tx, { orgId, userId }: MemberId): Promise<Role> {
   return row.role;
 }
 
+/** A retired organization needs no owner any more. */
 async function requireOtherOwner(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
+  const organization = await findOrganization(tx.db, orgId);
+  if (organization?.lifecycle_state === 'retired') return;
   const other = await tx.db
     .selectFrom('memberships')
     .select('user_id')

@@ -5,6 +5,7 @@ import { type Cluster, listConcernedClusters, listDrivenClusters } from '../stor
 import type { Change, Store } from '../store/index.ts';
 import type { Driver } from './driver.ts';
 import { createListKeeper } from './lists.ts';
+import { createQueue } from './queue.ts';
 import { reconcile } from './reconcile.ts';
 
 export interface SyncOptions {
@@ -37,6 +38,8 @@ interface Worker {
 
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
+/** How many passes work with the database at the same time; any number waits for clusters. */
+const passesAtOnce = 4;
 /** A cluster that neither answers nor fails is given up for this time, and tried again. */
 const passLimitMs = 120_000;
 
@@ -44,6 +47,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   const { store, log } = options;
   const workers = new Map<string, Worker>();
   const lists = createListKeeper(options);
+  const inTurn = createQueue(passesAtOnce);
   const stopping = new AbortController();
   const errands = new Set<Promise<void>>();
   let sweeping = false;
@@ -88,7 +92,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     const since = (then: number) => Math.round(performance.now() - then);
     try {
       const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(passLimitMs)]);
-      const deps = { store, lists, now: options.now };
+      const deps = { store, lists, inTurn, now: options.now };
       const { released, ...result } = await reconcile(
         deps,
         cluster.id,

@@ -18,10 +18,12 @@ import { findManifest, findManifestWithoutList } from '../store/manifests.ts';
 import { deleteObservedAccounts, recordObservation } from '../store/observations.ts';
 import type { Driver } from './driver.ts';
 import type { ListKeeper } from './lists.ts';
+import type { Queue } from './queue.ts';
 
 export interface ReconcileDeps {
   store: Store;
   lists: ListKeeper;
+  inTurn: Queue;
   now(): number;
 }
 
@@ -41,17 +43,16 @@ export async function reconcile(
   openDriver: (cluster: Cluster) => Promise<Driver>,
   signal: AbortSignal,
 ): Promise<PassResult> {
-  const { store, now } = deps;
+  const { store, inTurn } = deps;
   const cluster = await findCluster(store.read, clusterId);
   if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
   if (cluster.state === 'releasing' || cluster.state === 'released') {
     if (cluster.state === 'releasing') await release(deps, cluster, openDriver, signal);
     return { generation: 0, applied: false, activated: false, released: true };
   }
-  const manifest =
-    cluster.scheduler === 'sunk'
-      ? await nextManifest(deps, cluster)
-      : await findManifestWithoutList(store.read, cluster);
+  const manifest = await inTurn(() =>
+    cluster.scheduler === 'sunk' ? nextManifest(deps, cluster) : findManifestWithoutList(store.read, cluster),
+  );
 
   // Only now: people's access is computed and shown whether or not the cluster can be reached.
   const driver = await openDriver(cluster);
@@ -61,11 +62,7 @@ export async function reconcile(
     await driver.apply(manifest, signal);
     report = await driver.observe(signal);
   }
-  await recordObservation(store, clusterId, report, now());
-  const activated =
-    cluster.state === 'provisioning' &&
-    report.controlPlaneReady &&
-    (await store.write((tx) => activateCluster(tx, clusterId, report.machines.length, now())));
+  const activated = await inTurn(() => record(deps, cluster, report));
   return { generation: report.manifestGeneration, applied: needed, activated, released: false };
 }
 
@@ -85,6 +82,13 @@ async function nextManifest(
     await acceptAccessLists(store, cluster.organization_id, now());
   }
   return findManifest(store, cluster.id);
+}
+
+/** Keeps what the cluster said; returns whether that made it active. */
+async function record({ store, now }: ReconcileDeps, cluster: Cluster, report: Report): Promise<boolean> {
+  await recordObservation(store, cluster.id, report, now());
+  if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
+  return store.write((tx) => activateCluster(tx, cluster.id, now()));
 }
 
 async function release(

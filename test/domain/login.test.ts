@@ -112,7 +112,11 @@ test('a cluster that never reported lets nobody in', () => {
 const said: [string, Partial<LoginFacts>, RegExp][] = [
   ['a revoked key', { key: { ...facts.key, active: false } }, /key was revoked\. Register another/],
   ['access removed', { permissions: [] }, /no SSH access.*Ask an owner/],
-  ['an inactive cluster', { clusterState: 'releasing' }, /releasing \(cluster_inactive\); .* when it is active/],
+  [
+    'an inactive cluster',
+    { clusterState: 'releasing' },
+    /releasing \(cluster_inactive\); .* when it is active/,
+  ],
   ['a stale report', { observedAt: 0 }, /\(observation_stale\)\. Wait for its next report/],
   [
     'a list without them',

@@ -62,9 +62,10 @@ describe('the gateway survives', { skip: whyNot }, () => {
   async function rawClient(logIn: boolean) {
     const heard: Buffer[] = [];
     let ended = '';
+    const socket = connect(lab.gateway.port, '127.0.0.1');
     const client = await new Promise<Transport>((resolve) => {
       const transport: Transport = new Transport({
-        socket: connect(lab.gateway.port, '127.0.0.1'),
+        socket,
         offer: offerToNode('aes128-gcm@openssh.com'),
         verifyHostKey: () => true,
         limits: defaultLimits,
@@ -88,11 +89,15 @@ describe('the gateway survives', { skip: whyNot }, () => {
       client.send(proof(client, (bytes) => bytes));
       assert.ok(await next(SSH.USERAUTH_SUCCESS));
     }
-    return { client, heard, next, until, ended: () => ended };
+    return { client, socket, heard, next, until, ended: () => ended };
   }
 
-  function proof(client: Transport, spoil: (signature: Buffer) => Buffer): Buffer {
-    const key = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8'));
+  function proof(
+    client: Transport,
+    spoil: (signature: Buffer) => Buffer,
+    file = join(lab.dir, 'user'),
+  ): Buffer {
+    const key = readPrivateKey(readFileSync(file, 'utf8'));
     const blob = key.getPublicSSH();
     const request = message(
       SSH.USERAUTH_REQUEST,
@@ -183,8 +188,219 @@ describe('the gateway survives', { skip: whyNot }, () => {
       assert.equal(ended(), 'protocol error');
     });
 
+  const packets: [string, Buffer][] = [
+    ['the length 0', length(0)],
+    ['a length that is no multiple of the block', length(17)],
+    ['a length beyond the largest packet', length(0x7fffffff)],
+    ['a length that is negative to some', length(0xffffffff)],
+    ['a good length and garbage', Buffer.concat([length(32), randomBytes(48)])],
+  ];
+  for (const logIn of [false, true])
+    for (const [what, packet] of packets)
+      test(`a packet with ${what} ends the connection, ${logIn ? 'after' : 'before'} the login`, async () => {
+        const { socket, until, ended } = await rawClient(logIn);
+        socket.write(Buffer.concat([packet, randomBytes(100_000)]));
+        await until(ended);
+        assert.ok(ended() !== '');
+      });
+
+  const confirmedBy = async (raw: Awaited<ReturnType<typeof rawClient>>, number: number) => {
+    raw.client.send(openSession(number));
+    const confirmed = (await raw.next(SSH.CHANNEL_OPEN_CONFIRMATION)) ?? Buffer.alloc(9);
+    return { uint32: confirmed.readUInt32BE(5) };
+  };
+
+  /** A transport hands nobody a PONG: it takes it for a message that it does not know. */
+  function countUnknown(client: Transport): () => number {
+    let count = 0;
+    client.refuseMessage = () => {
+      count += 1;
+    };
+    return () => count;
+  }
+
+  test('a ping is answered', async () => {
+    const { client, until } = await rawClient(true);
+    const pongs = countUnknown(client);
+    client.send(message(SSH.PING, 'are you there'));
+    await until(pongs);
+    assert.equal(pongs(), 1);
+    client.close(11, 'done', 100);
+  });
+
+  test('keepalives are answered in order, each once', async () => {
+    const { client, heard, until } = await rawClient(true);
+    const pongs = countUnknown(client);
+    for (let n = 0; n < 500; n += 1)
+      client.send(message(SSH.GLOBAL_REQUEST, n % 2 ? 'keepalive@openssh.com' : 'tcpip-forward', n % 5 > 0));
+    client.send(message(SSH.PING, 'last'));
+    await until(pongs);
+    const answers = heard.filter((payload) => payload[0] !== SSH.DEBUG).map((payload) => payload[0]);
+    assert.deepEqual(answers, Array<number>(400).fill(SSH.REQUEST_FAILURE));
+    client.close(11, 'done', 100);
+  });
+
+  test('a flood of channels is refused one by one, and the connection goes on', async () => {
+    const raw = await rawClient(true);
+    const to = await confirmedBy(raw, 0);
+    for (let n = 1; n <= 2000; n += 1) raw.client.send(openSession(n));
+    const answers = () =>
+      raw.heard.filter(
+        ([type]) => type === SSH.CHANNEL_OPEN_CONFIRMATION || type === SSH.CHANNEL_OPEN_FAILURE,
+      );
+    await raw.until(() => answers().length === 2000);
+    assert.equal(answers().length, 2000);
+    assert.equal(
+      lab.gateway.sessions().at(-1)?.channels,
+      answers().filter(([type]) => type === 91).length + 1,
+    );
+    raw.client.send(message(SSH.CHANNEL_REQUEST, to, 'exec', true, 'exit 5'));
+    assert.ok(await raw.next(SSH.CHANNEL_SUCCESS));
+    raw.client.close(11, 'done', 100);
+  });
+
+  test('a channel number is free again when both sides have closed it, however often', async () => {
+    const raw = await rawClient(true);
+    for (let n = 0; n < 50; n += 1) {
+      const to = await confirmedBy(raw, 3);
+      raw.client.send(message(SSH.CHANNEL_CLOSE, to));
+      assert.ok(await raw.next(SSH.CHANNEL_CLOSE));
+    }
+    assert.equal(lab.gateway.sessions().at(-1)?.channels, 0);
+    raw.client.close(11, 'done', 100);
+  });
+
+  test('more than the window allows harms nobody else', async () => {
+    const raw = await rawClient(true);
+    const to = await confirmedBy(raw, 0);
+    raw.client.send(message(SSH.CHANNEL_REQUEST, to, 'exec', false, 'sleep 5'));
+    for (let n = 0; n < 3; n += 1)
+      raw.client.send(message(SSH.CHANNEL_WINDOW_ADJUST, to, { uint32: 0xffffffff }));
+    for (let n = 0; n < 400; n += 1) raw.client.send(message(SSH.CHANNEL_DATA, to, Buffer.alloc(32_000)));
+    assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
+    raw.client.close(11, 'done', 100);
+  });
+
+  test('login is decided on the key that was proven, never on one that was only offered', async () => {
+    const before = lab.gateway.sessions().length;
+    const { client, next } = await rawClient(false);
+    client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    const good = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8')).getPublicSSH();
+    client.send(
+      message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', 'publickey', false, 'ssh-ed25519', good),
+    );
+    assert.ok(await next(SSH.USERAUTH_PK_OK));
+    client.send(proof(client, (bytes) => bytes, lab.newKey('another')));
+    assert.ok(await next(SSH.USERAUTH_FAILURE));
+    assert.ok(lab.gateway.sessions().length <= before);
+    client.close(11, 'done', 100);
+  });
+
+  test('a proof for one login name is none for another', async () => {
+    const { client, next } = await rawClient(false);
+    client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    const proven = proof(client, (bytes) => bytes);
+    proven.write('x', proven.indexOf('.root') + 1);
+    client.send(proven);
+    assert.ok(await next(SSH.USERAUTH_FAILURE));
+    client.close(11, 'done', 100);
+  });
+
+  test('a reader that stalls with gigabytes in flight costs less than 8 MB', async () => {
+    const stalled: Awaited<ReturnType<typeof rawClient>>[] = [];
+    const used = () => {
+      globalThis.gc?.();
+      return process.memoryUsage().rss;
+    };
+    const before = used();
+    for (let n = 0; n < 8; n += 1) {
+      const raw = await rawClient(true);
+      const window = { uint32: 0xffffffff };
+      raw.client.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: 1 }, window, { uint32: 32_768 }));
+      const confirmed = (await raw.next(SSH.CHANNEL_OPEN_CONFIRMATION)) ?? Buffer.alloc(9);
+      const to = { uint32: confirmed.readUInt32BE(5) };
+      raw.client.pause();
+      raw.client.send(message(SSH.CHANNEL_REQUEST, to, 'exec', false, 'exec cat /dev/zero'));
+      stalled.push(raw);
+    }
+    let passed = -1;
+    const down = () => lab.gateway.sessions().reduce((sum, { bytesDown }) => sum + bytesDown, 0);
+    // Until nothing moves any more: what is held is held.
+    for (; passed !== down(); await new Promise((resolve) => setTimeout(resolve, 500))) passed = down();
+    const each = (used() - before) / stalled.length;
+    assert.ok(each < 8e6, `${(each / 1e6).toFixed(1)} MB each`);
+    assert.ok(passed / stalled.length < 16e6, `${passed} bytes passed`);
+    const start = performance.now();
+    assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
+    assert.ok(performance.now() - start < 3000);
+    for (const { client } of stalled) client.close(11, 'done', 100);
+  });
+
   test('and serves the next person', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
     assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
     assert.deepEqual(lab.gateway.sessions(), []);
+  });
+});
+
+describe('a thousand idle connections', { skip: whyNot }, () => {
+  const crowd = 1000;
+
+  /** Connections that say nothing; `gone` counts those that the gateway has ended. */
+  async function idle(lab: Lab, count: number) {
+    const sockets = Array.from({ length: count }, () => connect(lab.gateway.port, '127.0.0.1'));
+    let gone = 0;
+    for (const socket of sockets) {
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        gone += 1;
+      });
+      socket.resume();
+    }
+    await Promise.all(
+      sockets.map(
+        (socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve)),
+      ),
+    );
+    return { gone: () => gone, end: () => sockets.forEach((socket) => void socket.destroy()) };
+  }
+
+  test('held or turned away, they keep nobody out who is in, nor the next one', async () => {
+    const room = { unauthenticatedStart: 1100, unauthenticatedFull: 1200, unauthenticatedPerSource: 1200 };
+    const lab = await openLab({ ...room, loginGraceMs: 4000 });
+    const child = lab.start('ssh', [...lab.options, 'gateway', 'echo up; exec cat']);
+    const answer = () => new Promise((resolve) => child.stdout?.once('data', resolve));
+    await answer();
+    const before = process.memoryUsage().rss;
+    const held = await idle(lab, crowd);
+    assert.equal(held.gone(), 0);
+    const each = (process.memoryUsage().rss - before) / crowd;
+    assert.ok(each < 400_000, `${Math.round(each)} bytes each, the client's side included`);
+    const times: number[] = [];
+    for (let n = 0; n < 50; n += 1) {
+      const start = performance.now();
+      const heard = answer();
+      child.stdin?.write('x\n');
+      await heard;
+      times.push(performance.now() - start);
+    }
+    const median = times.toSorted((a, b) => a - b)[25] ?? 0;
+    assert.ok(median < 50, `${median} ms for an echo`);
+    assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
+    for (let n = 0; n < 100 && held.gone() < crowd; n += 1)
+      await new Promise((done) => setTimeout(done, 100));
+    assert.equal(held.gone(), crowd, 'the login grace ends them');
+    await lab.close();
+  });
+
+  test('by default most of them are turned away, and their memory with them', async () => {
+    const lab = await openLab();
+    const flood = await idle(lab, crowd);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.ok(flood.gone() >= crowd - defaultLimits.unauthenticatedPerSource, `${flood.gone()} gone`);
+    flood.end();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
+    await lab.close();
   });
 });

@@ -169,6 +169,7 @@ test('the lab file takes every one of these settings, and no other', () => {
     runningJobs: [job],
     machine: { gpuModel: 'H200', cpuCores: 192, memoryGib: 2048, ibSpeed: '400 Gb/sec' },
     nodesDown: 1,
+    loginMode: 'PerUser',
     silent: true,
     failure: 'the disk is full',
     schedulerFault: { reason: 'ControllerDown', message: 'slurmctld does not answer' },

@@ -90,7 +90,7 @@ async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
     site: { id: cluster.site_id, name: cluster.site_name },
     drivers: Object.keys(JSON.parse(cluster.driver)) as ('simulated' | 'slurm' | 'kubernetes')[],
     access_list: list
-      ? { generation: list.generation, state: accessListState(deliveryOf(list, observation, now)) }
+      ? { generation: list.generation, state: accessListState(deliveryOf(cluster, list, observation, now)) }
       : null,
     observed_at: observation?.observed_at ?? null,
     failure: observation?.failure ?? null,

@@ -36,9 +36,6 @@ export function operatorCreateGrant(
   const email = body.email.toLowerCase();
   const clusterId = body.cluster_id.toLowerCase();
   const expires_at = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
-  if (expires_at !== null && fromTime(expires_at) <= now) {
-    throw new DomainError('invalid_request', 'expires_at has passed already.');
-  }
   const where = scope === null ? clusterId : `${clusterId}/${scope}`;
   const what = {
     operation: 'operatorCreateGrant',
@@ -46,6 +43,10 @@ export function operatorCreateGrant(
     about: { target: where, cluster_id: clusterId, details: `${relation} to ${email}` },
   };
   return operatorCommand(deps, request, what, async (tx) => {
+    // Only now: a replay is answered though the time has come.
+    if (expires_at !== null && fromTime(expires_at) <= now) {
+      throw new DomainError('invalid_request', 'expires_at has passed already.');
+    }
     const cluster = await findCluster(tx.db, clusterId);
     if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
     if (cluster.state !== 'provisioning' && cluster.state !== 'active') {

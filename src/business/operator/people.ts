@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
+import { holdsStaffKey } from '../../domain/staff.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
 import type { Tx } from '../../store/index.ts';
 import { listMembershipsOf } from '../../store/members.ts';
@@ -13,6 +14,7 @@ import { listSshKeys, revokeSshKey } from '../../store/ssh-keys.ts';
 import {
   findOrCreateUser,
   findUser,
+  listStaffKeys,
   listPeople,
   type Person,
   updateLifecycle,
@@ -93,10 +95,13 @@ export async function operatorSetPassword(
   const hash = await hashPassword(password);
   const what = {
     operation: 'operatorSetPassword',
-    meaning: [await fingerprint(password, request.command.idempotencyKey)],
+    meaning: [mayDo ? await fingerprint(password, request.command.idempotencyKey) : ''],
     details: 'a new password',
   };
   return changePerson(deps, request, what, async (tx, userId) => {
+    if (hash === undefined) {
+      throw new DomainError('invalid_state', 'People sign in with another issuer here; it keeps the passwords.');
+    }
     await requireActive(tx, userId);
     await setPassword(tx, { userId, hash, now: request.now });
   });

@@ -45,7 +45,7 @@ test('every admin command explains itself, with an example', () => {
     ...['list', 'add', 'end'].map((verb) => `reservation ${verb}`),
     ...['list', 'accept', 'decline'].map((verb) => `purchase ${verb}`),
     ...['list', 'close'].map((verb) => `session ${verb}`),
-    'gateway key',
+    ...['key', 'sshd'].map((verb) => `gateway ${verb}`),
     'bootstrap',
   ]);
 });

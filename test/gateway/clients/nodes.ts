@@ -1,9 +1,9 @@
 /** Both kinds of login node behind one gateway, and what the tests of the clients share. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe } from 'node:test';
+import { after, before, describe, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../../src/gateway/index.ts';
 import { createLogger } from '../../../src/log.ts';
@@ -30,7 +30,8 @@ export function withEachNode(
       const at = { kind } as At;
       let node: LoginNode | undefined;
       before(async () => {
-        at.lab = await openLab(limits);
+        // No home: what this machine's root has in its start-up files is none of these tests' business.
+        at.lab = await openLab(limits, ['SetEnv HOME=/nonexistent']);
         if (kind === 'sshd') {
           at.folder = join(at.lab.dir, 'remote');
           mkdirSync(at.folder);
@@ -91,19 +92,25 @@ export async function echoServer(): Promise<{ port: number; server: Server }> {
 }
 
 /** Waits until something holds, at most ten seconds. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  what: string | (() => string),
+): Promise<void> {
   for (let round = 0; round < 500; round += 1) {
     if (await holds()) return;
     await sleep(20);
   }
-  throw new Error(`It did not come to pass that ${what}.`);
+  throw new Error(`It did not come to pass that ${typeof what === 'string' ? what : what()}.`);
 }
 
-/** Starts a master connection of OpenSSH's; the options lead through it. */
-export async function startMaster(lab: Lab, ...more: string[]): Promise<string[]> {
+/** Starts a master connection of OpenSSH's, which ends with the test; the options lead through it. */
+export async function startMaster(t: TestContext, lab: Lab, ...more: string[]): Promise<string[]> {
   const path = join(lab.dir, `mux-${Math.random().toString(36).slice(2, 8)}`);
   const control = ['-o', `ControlPath=${path}`];
-  lab.start('ssh', [...lab.options, ...control, ...more, '-M', '-N', 'gateway']);
+  const master = spawn('ssh', [...lab.options, ...control, ...more, '-M', '-N', 'gateway'], {
+    stdio: 'ignore',
+  });
+  t.after(() => master.kill());
   await until(() => existsSync(path), 'the master connection stood');
   return control;
 }

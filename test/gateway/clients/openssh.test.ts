@@ -15,7 +15,11 @@ withEachNode('ssh', (at) => {
     local.onData((text) => {
       screen += text;
     });
-    const shows = (what: string) => until(() => screen.includes(what), `the terminal showed ${what}: ${screen}`);
+    const shows = (what: string) =>
+      until(
+        () => screen.includes(what),
+        () => `the terminal showed ${what}: ${screen}`,
+      );
     local.write('echo "size=$(stty size)="\r');
     await shows('size=23 91=');
     local.resize(120, 40);
@@ -23,8 +27,8 @@ withEachNode('ssh', (at) => {
       local.write('echo "size=$(stty size)="\r');
       return screen.includes('size=40 120=');
     }, 'the terminal was resized');
-    local.write('echo wait; sleep 60\r');
-    await shows('\nwait');
+    local.write('echo "asleep=$((1 + 1))="; sleep 60\r');
+    await shows('asleep=2=');
     local.write('\x03');
     local.write('echo "status=$?="\r');
     await shows('status=130=');
@@ -76,12 +80,17 @@ withEachNode('ssh', (at) => {
     }
   });
 
-  test('ControlMaster: ten sessions open at once on one connection, each with its own input and end', async () => {
+  test('ControlMaster: ten sessions open at once on one connection, each with its own input and end', async (t) => {
     const { lab } = at;
-    const control = await startMaster(lab);
+    const control = await startMaster(t, lab);
     const before = lab.gateway.sessions().length;
     const children = Array.from({ length: 10 }, (_, i) =>
-      lab.start('ssh', [...lab.options, ...control, 'gateway', `read line; echo "$line"; cat >&2; exit ${i}`]),
+      lab.start('ssh', [
+        ...lab.options,
+        ...control,
+        'gateway',
+        `read line; echo "$line"; cat >&2; exit ${i}`,
+      ]),
     );
     const done = children.map(finished);
     const seen = children.map(
@@ -91,14 +100,16 @@ withEachNode('ssh', (at) => {
           child.stdin?.write(`line ${i}\n`);
         }),
     );
-    assert.deepEqual(await Promise.all(seen), Array.from({ length: 10 }, (_, i) => `line ${i}\n`));
+    assert.deepEqual(
+      await Promise.all(seen),
+      Array.from({ length: 10 }, (_, i) => `line ${i}\n`),
+    );
     assert.deepEqual([lab.gateway.sessions().length, lab.gateway.sessions().at(-1)?.channels], [before, 10]);
     for (const [i, child] of children.entries()) child.stdin?.end(`rest ${i}`);
     assert.deepEqual(
       (await Promise.all(done)).map(({ status, err }) => [status, err]),
       Array.from({ length: 10 }, (_, i) => [i, `rest ${i}`]),
     );
-    await lab.ssh([...control, '-O', 'exit', 'gateway']);
   });
 
   test('-T … bash fed on standard input with a dynamic forward, as VS Code does it', async (t) => {
@@ -112,7 +123,9 @@ withEachNode('ssh', (at) => {
       out += data;
     });
     // An install script of some size comes first, then what it prints is waited for.
-    child.stdin?.write(`uname -s\n${'# a line of the script that installs the server\n'.repeat(20_000)}echo "ready=$((6 * 7))="\n`);
+    child.stdin?.write(
+      `uname -s\n${'# a line of the script that installs the server\n'.repeat(20_000)}echo "ready=$((6 * 7))="\n`,
+    );
     await until(() => out.includes('ready=42='), 'the script had run');
     const traffic = await throughSocks(socks, '127.0.0.1', port);
     assert.ok(traffic);
@@ -153,8 +166,7 @@ async function throughSocks(proxy: number, host: string, port: number): Promise<
   const next = () =>
     new Promise<Buffer>((resolve) => {
       socket.once('data', resolve);
-      socket.once('close', () => resolve(Buffer.alloc(0)));
-      socket.once('error', () => resolve(Buffer.alloc(0)));
+      for (const event of ['end', 'error']) socket.once(event, () => resolve(Buffer.alloc(0)));
     });
   socket.write(Buffer.from([5, 1, 0]));
   await next();

@@ -4,7 +4,7 @@
  * restarted, remembers its state on disk, and reports as a real one does.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Manifest, ManifestAccount, Report } from '../../../domain/manifest.ts';
+import type { LoginNodeReport, Manifest, ManifestAccount, Report } from '../../../domain/manifest.ts';
 import { type RestartPlan, restartPlan } from '../../../domain/restart-plan.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { Logger } from '../../../log.ts';
@@ -65,6 +65,14 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
     return options.startLoginNode(dataDir, () => readLogins(dataDir));
   }
 
+  async function loginNodeReports(settings: SimulatedSettings): Promise<LoginNodeReport[]> {
+    if (!loginNode) return [];
+    const { host, port, hostKey, running: up } = loginNode;
+    if (settings.loginMode !== 'PerUser') return [{ name: 'login-1', host, port, hostKey, up }];
+    const logins = await readLogins(dataDir);
+    return logins.map(({ username }) => ({ name: `login-${username}`, host, port, hostKey, up, username }));
+  }
+
   /** The settings of a cluster that answers; one that does not throws. */
   async function reach(): Promise<SimulatedSettings> {
     const settings = await options.settings();
@@ -77,7 +85,8 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       const settings = await reach();
       // A login node that died is a machine that boots again.
       if (loginNode && !loginNode.running) loginNode = await startLoginNode();
-      return reportOf(options, state, settings, loginNode, refused);
+      const loginNodes = await loginNodeReports(settings);
+      return reportOf(options, state, settings, loginNodes, refused);
     },
     async apply(manifest: Manifest, signal: AbortSignal) {
       const settings = await reach();
@@ -185,7 +194,7 @@ function reportOf(
   { name, scheduler }: SimulatedOptions,
   state: SimulatedState,
   settings: SimulatedSettings,
-  loginNode: SimulatedLoginNode | undefined,
+  loginNodes: LoginNodeReport[],
   refused: number | undefined,
 ): Report {
   const { manifestGeneration, desiredGeneration, listVersion, accounts = [] } = state;
@@ -200,17 +209,8 @@ function reportOf(
     kubernetes: kubernetesReport(name, settings, provisioned),
     machines: machineReports(name, settings),
     runningJobs: state.jobsEnded ? [] : (settings.runningJobs ?? []),
-    loginNodes: loginNode
-      ? [
-          {
-            name: 'login-1',
-            host: loginNode.host,
-            port: loginNode.port,
-            hostKey: loginNode.hostKey,
-            up: loginNode.running,
-          },
-        ]
-      : [],
+    loginMode: settings.loginMode ?? 'Shared',
+    loginNodes,
     accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => ({
       userId,
       shell,

@@ -44,9 +44,12 @@ export function schedulerReport(
     return { configured: scheduler, ready: { ...condition(fault), observedGeneration: refused } };
   }
   const provisioning = { reason: 'Provisioning', message: 'The control plane is starting.' };
+  // Where the API is what people get, a control plane without it is none.
+  const isApiDown = scheduler === 'kubernetes' && settings.kubernetes?.ready === false;
+  const down = isApiDown ? { reason: 'ApiNotReady', message: 'The Kubernetes API is not ready.' } : undefined;
   return {
     configured: scheduler,
-    ready: condition(provisioned ? settings.schedulerFault : provisioning),
+    ready: condition(provisioned ? (settings.schedulerFault ?? down) : provisioning),
   };
 }
 

@@ -1,0 +1,37 @@
+/** What the sshd of a login node needs to take people from the gateway, as lines for its configuration. */
+
+/** The file on the login node that holds the gateway's public key. */
+const keyFile = '/etc/ssh/andromeda_gateway.pub';
+
+/** `publicKey` is the gateway's, one line; `from` the addresses that it connects from, as sshd's Match takes them. */
+export function sshdLines({ publicKey, from }: { publicKey: string; from: string }): string {
+  return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and this line
+# as ${keyFile} (owned by root, mode 644):
+#
+#   ${publicKey}
+#
+# Then check it with "sshd -t", and reload sshd. It takes nothing from those who come from elsewhere.
+
+# Everyone comes from the gateway's address, so that one address starts many logins at once.
+MaxStartups 1000:30:2000
+# With OpenSSH 9.8 and later take the # away: one person's failures must not shut out everyone behind the gateway.
+#PerSourcePenaltyExemptList ${from}
+
+Match Address ${from}
+    # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
+    # There is no certificate authority to trust: TrustedUserCAKeys is not used.
+    AuthorizedKeysFile ${keyFile}
+    AuthenticationMethods publickey
+    PermitRootLogin no
+    # People forward ports of the login node's loopback; what the gateway refuses is refused here once more.
+    AllowTcpForwarding local
+    AllowStreamLocalForwarding no
+    GatewayPorts no
+    AllowAgentForwarding no
+    X11Forwarding no
+    PermitTunnel no
+    # One connection of the gateway is one of a person, who may open many sessions on it.
+    MaxSessions 512
+
+Match all`;
+}

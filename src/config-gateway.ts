@@ -1,0 +1,78 @@
+/** The `gateway.limits` section of the configuration. What it leaves out is as `gateway/limits.ts` says. */
+
+/** The gateway's own names, in its own units: milliseconds and numbers. */
+export type GatewayLimitName =
+  | 'loginGraceMs'
+  | 'maxAuthAttempts'
+  | 'unauthenticatedStart'
+  | 'unauthenticatedRate'
+  | 'unauthenticatedFull'
+  | 'unauthenticatedPerSource'
+  | 'sessionsPerUser'
+  | 'sessionsPerSource'
+  | 'maxChannels'
+  | 'idleMs'
+  | 'confirmGraceMs'
+  | 'drainMs'
+  | 'backoffAfter'
+  | 'backoffMs'
+  | 'backoffMaxMs'
+  | 'rekeyBytes'
+  | 'rekeyMs';
+
+export type GatewayLimitsConfig = Partial<Record<GatewayLimitName, number>>;
+
+const seconds = (minimum: number, maximum: number) => ({ type: 'number', minimum, maximum, unit: 1000 });
+const count = (maximum: number) => ({ type: 'integer', minimum: 1, maximum, unit: 1 });
+
+/** Each setting: which limit it is, and its schema, in which `unit` is what one of it is worth. */
+const settings: Record<string, { limit: GatewayLimitName; unit: number; type: string }> = {
+  loginGraceSeconds: { limit: 'loginGraceMs', ...seconds(1, 600) },
+  loginAttempts: { limit: 'maxAuthAttempts', ...count(100) },
+  unauthenticatedPerSource: { limit: 'unauthenticatedPerSource', ...count(100_000) },
+  sessionsPerUser: { limit: 'sessionsPerUser', ...count(100_000) },
+  sessionsPerSource: { limit: 'sessionsPerSource', ...count(100_000) },
+  channelsPerConnection: { limit: 'maxChannels', ...count(10_000) },
+  // Off: 0.
+  idleSeconds: { limit: 'idleMs', ...seconds(0, 31_536_000) },
+  confirmGraceSeconds: { limit: 'confirmGraceMs', ...seconds(0, 86_400) },
+  drainSeconds: { limit: 'drainMs', ...seconds(0, 86_400) },
+  backoffAfterFailures: { limit: 'backoffAfter', ...count(1_000_000) },
+  backoffSeconds: { limit: 'backoffMs', ...seconds(0, 3_600) },
+  backoffMaxSeconds: { limit: 'backoffMaxMs', ...seconds(0, 3_600) },
+  rekeyMebibytes: { limit: 'rekeyBytes', ...count(65_536), unit: 1024 ** 2 },
+  rekeySeconds: { limit: 'rekeyMs', ...seconds(10, 604_800) },
+};
+
+const startRateFull = /^([1-9]\d{0,4}):(100|[1-9]?\d):([1-9]\d{0,4})$/;
+
+export type RawGatewayLimits = { unauthenticated?: string } & Record<string, number | string | undefined>;
+
+/** The JSON schema of the section. */
+export const gatewayLimitsSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    unauthenticated: { type: 'string', pattern: startRateFull.source },
+    ...Object.fromEntries(
+      Object.entries(settings).map(([name, { limit: _, unit: __, ...schema }]) => [name, schema]),
+    ),
+  },
+};
+
+/** The limits that the section gives, which fits the schema. */
+export function readGatewayLimits(raw: RawGatewayLimits = {}): GatewayLimitsConfig {
+  const limits: GatewayLimitsConfig = {};
+  for (const [name, value] of Object.entries(raw)) {
+    const setting = settings[name];
+    if (setting && typeof value === 'number') limits[setting.limit] = Math.round(value * setting.unit);
+  }
+  const [, start, rate, full] = startRateFull.exec(raw.unauthenticated ?? '') ?? [];
+  if (start === undefined) return limits;
+  return {
+    ...limits,
+    unauthenticatedStart: Number(start),
+    unauthenticatedRate: Number(rate),
+    unauthenticatedFull: Number(full),
+  };
+}

@@ -1,0 +1,69 @@
+/** Events of sessions as entries of the audit trail, in words. */
+import type { AuditEntry } from '../store/audit.ts';
+import type { GatewayEvent, Uses } from './events.ts';
+
+export type SessionEntry = AuditEntry & { cluster_id: string };
+
+/** The entry of an event: done by the person, to themselves, on the cluster. */
+export function entryOf(event: GatewayEvent): SessionEntry {
+  const at = new Date(event.at).toISOString();
+  if (event.kind === 'refused') {
+    const { subject, attempt, reason, message } = event;
+    return {
+      at,
+      actor_user_id: subject.userId,
+      operation: 'ssh.login.refused',
+      target: subject.keyId,
+      cluster_id: subject.clusterId,
+      subject_user_id: subject.userId,
+      reason: message,
+      source_address: attempt.remoteAddress,
+      result: `refused: ${reason}`,
+      details: `key ${attempt.fingerprint}`,
+    };
+  }
+  const { session } = event;
+  const who = `key ${session.keyId} ${session.fingerprint}, login node ${session.loginNode}`;
+  const entry = {
+    at,
+    actor_user_id: session.userId,
+    target: session.id,
+    cluster_id: session.clusterId,
+    subject_user_id: session.userId,
+    source_address: session.remoteAddress,
+    result: 'done',
+  };
+  if (event.kind === 'opened')
+    return { ...entry, operation: 'ssh.session.opened', reason: 'login', details: who };
+  const seconds = Math.round((event.at - Date.parse(session.openedAt)) / 1000);
+  const details = [
+    who,
+    `opened ${session.openedAt}, ${seconds} s`,
+    `${session.bytesUp} bytes up, ${session.bytesDown} down`,
+    ...describeUses(event.uses),
+  ].join('; ');
+  return { ...entry, operation: 'ssh.session.closed', reason: event.reason, details };
+}
+
+/** The entry of refusals that followed on one like them, the last of which is `event`. */
+export function repeatedEntry(event: GatewayEvent & { kind: 'refused' }, count: number): SessionEntry {
+  const entry = entryOf(event);
+  return { ...entry, details: `${entry.details}; ${count} more ${count === 1 ? 'time' : 'times'}` };
+}
+
+function describeUses(uses: Uses): string[] {
+  const { shells, files, commands, commandCount, forwards, forwardCount } = uses;
+  const said: string[] = [];
+  if (shells > 0) said.push(shells === 1 ? 'a shell' : `${shells} shells`);
+  if (files > 0) said.push('sftp');
+  if (commandCount > 0) {
+    const list = commands.map((command) => JSON.stringify(command)).join(', ');
+    const more = commandCount > commands.length ? ` and ${commandCount - commands.length} more` : '';
+    said.push(`${commandCount === 1 ? 'command' : `${commandCount} commands`}: ${list}${more}`);
+  }
+  if (forwardCount > 0) {
+    const times = forwardCount === 1 ? '' : `, ${forwardCount} times`;
+    said.push(`forwards to ${forwards.join(', ')}${times}`);
+  }
+  return said;
+}

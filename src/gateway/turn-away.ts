@@ -1,0 +1,35 @@
+/** Tells a connection that nobody has time for why not, at the cost of one write. */
+import type { Socket } from 'node:net';
+import { DISCONNECT, disconnectMessage } from './messages.ts';
+import { IDENT } from './transport.ts';
+
+/** As many may linger to read it; the others are cut off, or a flood would keep its sockets open after all. */
+const maxLingering = 256;
+let lingering = 0;
+
+/** Says who we are and goodbye (RFC 4253, section 11.1, which comes before any encryption), and closes. */
+export function turnAway(socket: Socket, text: string, lingerMs: number): void {
+  socket.on('error', () => {});
+  if (lingering >= maxLingering || text === '') {
+    socket.destroy();
+    return;
+  }
+  lingering += 1;
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.on('close', () => {
+    clearTimeout(timer);
+    lingering -= 1;
+  });
+  socket.end(Buffer.concat([Buffer.from(`SSH-2.0-${IDENT}\r\n`), plainPacket(text)]));
+  socket.resume();
+}
+
+/** A disconnect as it goes before any key exchange: a multiple of eight bytes, at least four of padding. */
+function plainPacket(text: string): Buffer {
+  const payload = disconnectMessage(DISCONNECT.TOO_MANY_CONNECTIONS, text);
+  const padding = 4 + ((8 - ((payload.length + 9) % 8)) % 8);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(payload.length + padding + 1);
+  head.writeUInt8(padding, 4);
+  return Buffer.concat([head, payload, Buffer.alloc(padding)]);
+}

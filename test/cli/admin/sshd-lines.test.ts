@@ -1,0 +1,94 @@
+/** The lines that an operator puts into the sshd of a login node: golden text, and what a real sshd makes of them. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { keygen } from '../../support/ssh-keys.ts';
+import { signedIn } from './operator-api.ts';
+
+const routes = {
+  'GET /operator/gateway': {
+    hostname: 'h',
+    port: 22,
+    host_key: 'ssh-ed25519 A',
+    public_key: 'ssh-ed25519 AAAA gateway\n',
+  },
+};
+
+const golden = `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and this line
+# as /etc/ssh/andromeda_gateway.pub (owned by root, mode 644):
+#
+#   ssh-ed25519 AAAA gateway
+#
+# Then check it with "sshd -t", and reload sshd. It takes nothing from those who come from elsewhere.
+
+# Everyone comes from the gateway's address, so that one address starts many logins at once.
+MaxStartups 1000:30:2000
+# With OpenSSH 9.8 and later take the # away: one person's failures must not shut out everyone behind the gateway.
+#PerSourcePenaltyExemptList 10.0.0.1,fd00::/64
+
+Match Address 10.0.0.1,fd00::/64
+    # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
+    # There is no certificate authority to trust: TrustedUserCAKeys is not used.
+    AuthorizedKeysFile /etc/ssh/andromeda_gateway.pub
+    AuthenticationMethods publickey
+    PermitRootLogin no
+    # People forward ports of the login node's loopback; what the gateway refuses is refused here once more.
+    AllowTcpForwarding local
+    AllowStreamLocalForwarding no
+    GatewayPorts no
+    AllowAgentForwarding no
+    X11Forwarding no
+    PermitTunnel no
+    # One connection of the gateway is one of a person, who may open many sessions on it.
+    MaxSessions 512
+
+Match all
+`;
+
+test('the public key and the sshd lines an operator needs are printed', async (t) => {
+  const { run } = await signedIn(t, routes);
+  const { status, stdout, stderr } = await run(['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64']);
+  assert.deepEqual([stderr, stdout, status], ['', golden, 0]);
+});
+
+test('an address that is none is a usage error', async (t) => {
+  const { run } = await signedIn(t, routes);
+  for (const from of ['gateway.example', '10.0.0.1 *', '10.0.0.1\nPermitRootLogin yes', '']) {
+    const { status, stdout } = await run(['admin', 'gateway', 'sshd', '--from', from]);
+    assert.deepEqual([stdout, status === 0], ['', false], JSON.stringify(from));
+  }
+});
+
+const sshd = '/usr/sbin/sshd';
+test('sshd takes them, for the gateway and for nobody else', { skip: !existsSync(sshd) && 'no sshd' }, () => {
+  using directory = temporaryDirectory();
+  const hostKey = join(directory.path, 'host');
+  writeFileSync(hostKey, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });
+  const file = join(directory.path, 'sshd_config');
+  writeFileSync(file, `HostKey ${hostKey}\n${golden}PrintMotd no\n`);
+  const settings = (address: string) => {
+    const args = ['-T', '-f', file, '-C', `addr=${address},user=nobody,host=x,laddr=10.0.0.2,lport=22`];
+    const ran = spawnSync(sshd, args, { encoding: 'utf8' });
+    assert.equal(ran.status, 0, ran.stderr);
+    return ran.stdout.toLowerCase().split('\n');
+  };
+  const ours = [
+    'authorizedkeysfile /etc/ssh/andromeda_gateway.pub',
+    'authenticationmethods publickey',
+    'permitrootlogin no',
+    'allowtcpforwarding local',
+    'allowagentforwarding no',
+    'x11forwarding no',
+    'permittunnel no',
+    'maxsessions 512',
+  ];
+  const [gateway, other] = [settings('10.0.0.1'), settings('10.9.9.9')];
+  for (const line of ours) assert.ok(gateway.includes(line), line);
+  assert.ok(gateway.includes('maxstartups 1000:30:2000'));
+  assert.ok(gateway.includes('printmotd no') && other.includes('printmotd no'));
+  for (const line of ours.slice(0, 1)) assert.ok(!other.includes(line), line);
+  assert.ok(other.includes('allowtcpforwarding yes') && other.includes('maxsessions 10'));
+});

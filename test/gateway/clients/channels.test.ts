@@ -1,0 +1,195 @@
+/** The connection protocol from end to end (RFC 4254): what the gateway passes on keeps its order and its meaning. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SSH } from '../../../src/gateway/messages.ts';
+import { message, reader } from '../../../src/gateway/wire.ts';
+import { openLab, whyNot } from '../lab.ts';
+import { until, withEachNode } from './nodes.ts';
+import { data, eof, exec, rawClient, requestName } from './raw.ts';
+
+const { CHANNEL_DATA, CHANNEL_EXTENDED_DATA, CHANNEL_EOF, CHANNEL_CLOSE, CHANNEL_REQUEST } = SSH;
+
+withEachNode('channels', (at) => {
+  test('exit-status comes before close, and after it nothing; stdout and stderr stay apart', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(7);
+    client.transport.send(exec(to, 'echo out; sleep 0.1; echo err >&2; exit 9'));
+    await client.next(CHANNEL_CLOSE);
+    const ofChannel = client.heard.filter((payload) => (payload[0] ?? 0) >= CHANNEL_DATA);
+    assert.ok(ofChannel.every((payload) => payload.readUInt32BE(1) === 7));
+    const types = ofChannel.map((payload) => payload[0]);
+    const place = (type: number) => types.indexOf(type);
+    assert.equal(`${reader(ofChannel[place(CHANNEL_DATA)] ?? Buffer.alloc(0), 5).text()}`, 'out\n');
+    const stderr = reader(ofChannel[place(CHANNEL_EXTENDED_DATA)] ?? Buffer.alloc(0), 5);
+    assert.deepEqual([stderr.uint32(), stderr.text()], [1, 'err\n']);
+    assert.equal(exitStatus(ofChannel), 9);
+    assert.ok(place(CHANNEL_EOF) >= 0 && place(CHANNEL_EOF) < place(CHANNEL_CLOSE));
+    assert.ok(exitStatus(ofChannel.slice(0, place(CHANNEL_CLOSE))) !== undefined);
+    await sleep(100);
+    assert.equal(client.types().at(-1), CHANNEL_CLOSE);
+    client.close();
+  });
+
+  test('exit-signal comes through by name, and no exit-status with it', async () => {
+    const client = await rawClient(at.lab);
+    client.transport.send(exec(await client.openSession(0), 'kill -KILL $$'));
+    await client.next(CHANNEL_CLOSE);
+    const requests = client.heard.filter((payload) => payload[0] === CHANNEL_REQUEST);
+    const names = requests.map(requestName).filter((name) => name.startsWith('exit'));
+    assert.deepEqual(names, ['exit-signal']);
+    const signal = requests.find((payload) => requestName(payload) === 'exit-signal');
+    const fields = reader(signal ?? Buffer.alloc(0), 5);
+    fields.text();
+    fields.bool();
+    assert.equal(fields.text(), 'KILL');
+    client.close();
+  });
+
+  test('early data: input and its end, sent before the command is even accepted, all arrive', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(1);
+    client.transport.send(exec(to, 'wc -c'));
+    client.transport.send(data(to, Buffer.alloc(30_000, 'x')));
+    client.transport.send(data(to, 'y'));
+    client.transport.send(eof(to));
+    const answer = reader(await client.next(CHANNEL_DATA), 5);
+    assert.equal(answer.text().trim(), '30001');
+    client.close();
+  });
+
+  test('half-close: after our end of input the other side talks on, and takes its own time', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(1);
+    client.transport.send(exec(to, 'cat; sleep 0.3; echo more'));
+    client.transport.send(data(to, 'last'));
+    client.transport.send(eof(to));
+    await until(
+      () => said(client.heard) === 'lastmore\n',
+      () => `all was said: ${said(client.heard)}`,
+    );
+    await client.next(CHANNEL_CLOSE);
+    client.close();
+  });
+
+  test('the other side’s end of output leaves input open', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(1);
+    client.transport.send(exec(to, 'exec >&- 2>&-; read line; exit ${#line}'));
+    await client.next(SSH.CHANNEL_SUCCESS);
+    await sleep(200);
+    assert.ok(!client.types().includes(CHANNEL_CLOSE));
+    client.transport.send(data(to, 'eleven char\n'));
+    await client.next(CHANNEL_CLOSE);
+    assert.equal(exitStatus(client.heard), 11);
+    client.close();
+  });
+
+  test('windows are the two ends’: what has no room waits, and other channels do not wait for it', async () => {
+    const client = await rawClient(at.lab);
+    const narrow = await client.openSession(1, 1000);
+    client.transport.send(exec(narrow, 'seq 1 5000'));
+    await until(() => said(client.heard, 1).length === 1000, 'the window was full');
+    const wide = await client.openSession(2);
+    client.transport.send(exec(wide, 'echo other'));
+    await until(() => said(client.heard, 2) === 'other\n', 'the other channel had its say');
+    assert.equal(said(client.heard, 1).length, 1000);
+    client.transport.send(message(SSH.CHANNEL_WINDOW_ADJUST, { uint32: narrow }, { uint32: 1_000_000 }));
+    await until(() => said(client.heard, 1).length === 23_893, 'the rest came');
+    client.close();
+  });
+
+  test('many channels, opened and used at once, are closed and their numbers free again', async () => {
+    const client = await rawClient(at.lab);
+    // The lab's sshd allows 100 and forgets a closed one a little later.
+    const count = at.kind === 'sshd' ? 45 : 100;
+    for (const round of [1, 2]) {
+      const numbers = Array.from({ length: count }, (_, i) => i);
+      const nodes = await Promise.all(numbers.map((number) => client.openSession(number)));
+      for (const [i, to] of nodes.entries()) client.transport.send(exec(to, `echo ${i}; exit ${i}`));
+      const closes = numbers.map(() => client.next(CHANNEL_CLOSE));
+      for (const closed of closes) {
+        const number = (await closed).readUInt32BE(1);
+        client.transport.send(message(CHANNEL_CLOSE, { uint32: nodes[number] ?? 0 }));
+      }
+      for (const i of numbers) assert.equal(said(client.heard, i), `${i}\n`.repeat(round));
+    }
+    await until(() => at.lab.gateway.sessions().some(({ channels }) => channels === 0), 'all were closed');
+    client.close();
+  });
+
+  test('keepalives, pings and other requests of the connection are answered once each and in order', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(0);
+    client.transport.send(exec(to, 'cat'));
+    await client.next(SSH.CHANNEL_SUCCESS);
+    const from = client.heard.length;
+    client.transport.send(message(SSH.GLOBAL_REQUEST, 'keepalive@openssh.com', true));
+    client.transport.send(message(SSH.PING, 'one'));
+    client.transport.send(message(SSH.GLOBAL_REQUEST, 'no-such-thing@example.org', false));
+    client.transport.send(message(SSH.GLOBAL_REQUEST, 'tcpip-forward', true, 'localhost', { uint32: 0 }));
+    client.transport.send(message(SSH.CHANNEL_REQUEST, { uint32: to }, 'keepalive@openssh.com', true));
+    client.transport.send(message(SSH.PING, 'two'));
+    client.transport.send(message(SSH.GLOBAL_REQUEST, 'keepalive@openssh.com', true));
+    const { REQUEST_FAILURE, CHANNEL_FAILURE } = SSH;
+    const answers = () =>
+      client
+        .types()
+        .slice(from)
+        .filter((type) => type === REQUEST_FAILURE || type === CHANNEL_FAILURE);
+    await until(() => answers().length === 4, 'all were answered');
+    assert.deepEqual(answers(), [REQUEST_FAILURE, REQUEST_FAILURE, CHANNEL_FAILURE, REQUEST_FAILURE]);
+    client.close();
+  });
+});
+
+function exitStatus(heard: readonly Buffer[]): number | undefined {
+  const requests = heard.filter((payload) => payload[0] === CHANNEL_REQUEST);
+  const status = requests.find((payload) => requestName(payload) === 'exit-status');
+  return status?.readUInt32BE(status.length - 4);
+}
+
+/** What a channel has said on stdout so far. */
+function said(heard: readonly Buffer[], channel = 1): string {
+  return heard
+    .filter((payload) => payload[0] === CHANNEL_DATA && payload.readUInt32BE(1) === channel)
+    .map((payload) => reader(payload, 5).text())
+    .join('');
+}
+
+test('a login node that asks for signs of life gets them, and OpenSSH’s client from the gateway', {
+  skip: whyNot,
+}, async (t) => {
+  const lab = await openLab({ keepaliveMs: 300, recheckMs: 200 }, [
+    'ClientAliveInterval 1',
+    'ClientAliveCountMax 1',
+  ]);
+  t.after(() => lab.close());
+  const ran = await lab.ssh([
+    '-v',
+    '-o',
+    'ServerAliveInterval=1',
+    '-o',
+    'ServerAliveCountMax=1',
+    'gateway',
+    'sleep 3; echo done',
+  ]);
+  assert.deepEqual([ran.status, ran.out], [0, 'done\n'], ran.err);
+  assert.match(ran.err, /client_input_global_request: rtype keepalive@openssh\.com want_reply 1/);
+});
+
+test('the host keys of a login node are not offered to OpenSSH’s client, which is content', {
+  skip: whyNot,
+}, async (t) => {
+  const lab = await openLab();
+  t.after(() => lab.close());
+  const file = join(lab.dir, 'known_hosts');
+  const before = readFileSync(file, 'utf8');
+  const ran = await lab.ssh(['-v', '-o', 'UpdateHostKeys=yes', 'gateway', 'echo in; sleep 0.2']);
+  assert.equal(ran.out, 'in\n');
+  assert.doesNotMatch(ran.err, /rtype hostkeys|protocol error|unexpected|Unsupported/i);
+  assert.equal(readFileSync(file, 'utf8'), before);
+});

@@ -1,0 +1,324 @@
+/** The gateway's limits, each with OpenSSH's own client in front of it, and the reason that a person reads. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackoff } from '../../src/gateway/backoff.ts';
+import { createDoor, isRefused } from '../../src/gateway/door.ts';
+import { defaultLimits } from '../../src/gateway/limits.ts';
+import { finished, freePort, type Lab, openLab, whyNot } from './lab.ts';
+
+/** A session that has printed its first line; how it ended is in `done`. */
+async function openSession(lab: Lab, command = 'exec cat', ...args: string[]) {
+  const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
+  const done = finished(child);
+  await new Promise((resolve) => child.stdout?.once('data', resolve));
+  return { child, done };
+}
+
+/** ssh with a key that is nobody's. */
+function stranger(lab: Lab, key: string) {
+  return lab.run('ssh', [
+    ...[
+      '-F',
+      'none',
+      '-i',
+      key,
+      '-o',
+      'IdentitiesOnly=yes',
+      '-o',
+      `UserKnownHostsFile=${lab.dir}/known_hosts`,
+    ],
+    ...[
+      '-o',
+      'BatchMode=yes',
+      '-p',
+      `${lab.gateway.port}`,
+      '-l',
+      `${lab.route.clusterId}.root`,
+      '127.0.0.1',
+      'true',
+    ],
+  ]);
+}
+
+async function withLab(limits: Parameters<typeof openLab>[0], body: (lab: Lab) => Promise<void>) {
+  const lab = await openLab(limits);
+  try {
+    await body(lab);
+  } finally {
+    await lab.close();
+  }
+}
+
+describe('limits', { skip: whyNot }, () => {
+  test('idle timeout (off by default): a session in which nothing happens ends with a line that says so', async () => {
+    assert.equal(defaultLimits.idleMs, 0);
+    await withLab({ idleMs: 1500, recheckMs: 200 }, async (lab) => {
+      const busy = await openSession(lab, 'for i in $(seq 30); do echo $i; sleep 0.1; done; exit 4');
+      const idle = await openSession(lab);
+      assert.match((await idle.done).err, /^\r\nNothing happened here for 2 s, so this session ends\.\r\n/);
+      assert.equal((await busy.done).status, 4);
+    });
+  });
+
+  test('per-user sessions: one more is refused, and says how many are open', async () => {
+    await withLab({ sessionsPerUser: 2 }, async (lab) => {
+      const open = [await openSession(lab), await openSession(lab)];
+      const ran = await lab.ssh(['gateway', 'true']);
+      assert.equal(ran.status, 255);
+      assert.match(ran.err, /You have 2 sessions open, which is the most/);
+      assert.doesNotMatch(ran.err, /Permission denied/);
+      open[0]?.child.stdin?.end();
+      await open[0]?.done;
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+    });
+  });
+
+  test('per-source sessions: one more is refused', async () => {
+    await withLab({ sessionsPerSource: 1 }, async (lab) => {
+      await openSession(lab);
+      const ran = await lab.ssh(['gateway', 'true']);
+      assert.match(ran.err, /1 sessions are open from your address, which is the most/);
+    });
+  });
+
+  test('channels per connection: one more is refused with the reason', async () => {
+    await withLab({ maxChannels: 2 }, async (lab) => {
+      const control = ['-o', `ControlPath=${lab.dir}/mux`];
+      const { child, done } = await openSession(lab, 'exec cat', ...control, '-M', '-v');
+      const second = lab.start('ssh', [...lab.options, ...control, 'gateway', 'echo up; exec cat']);
+      await new Promise((resolve) => second.stdout?.once('data', resolve));
+      assert.ok(existsSync(join(lab.dir, 'mux')));
+      const ran = await lab.ssh([...control, '-v', 'gateway', 'true']);
+      // The client makes a connection of its own then.
+      assert.match(ran.err, /Session open refused by peer/);
+      second.stdin?.end();
+      child.stdin?.end();
+      assert.match((await done).err, /open failed: resource shortage: too many channels on one connection/);
+    });
+  });
+
+  test('unauthenticated connections: at full, a new one is refused, and the client prints why', async () => {
+    const limits = { unauthenticatedStart: 1, unauthenticatedRate: 100, unauthenticatedFull: 1 };
+    await withLab({ ...limits, loginGraceMs: 60_000 }, async (lab) => {
+      const { connect } = await import('node:net');
+      const idle = connect(lab.gateway.port, '127.0.0.1');
+      await new Promise((resolve) => idle.once('data', resolve));
+      const ran = await lab.ssh(['gateway', 'true']);
+      assert.equal(ran.status, 255);
+      assert.match(ran.err, /Too many logins at once/);
+      idle.destroy();
+      await sleep(50);
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+    });
+  });
+
+  test('back-off for repeated failures by source and user, which never locks out a source with a live session', async () => {
+    await withLab({ backoffAfter: 2, backoffMs: 60_000 }, async (lab) => {
+      const key = lab.newKey('stranger');
+      for (let round = 0; round < 2; round += 1)
+        assert.match((await stranger(lab, key)).err, /Permission denied/);
+      const held = /Too many failed logins for this name from your address\. Try again in \d+ s/;
+      assert.match((await stranger(lab, key)).err, held);
+      assert.match((await lab.ssh(['gateway', 'true'])).err, held);
+      // Another name from the same address is none of it: it is answered as ever.
+      const other = await lab.ssh(['-l', `${lab.route.clusterId}.other`, 'gateway', 'true']);
+      assert.match(other.err, /Permission denied/);
+    });
+    await withLab({ backoffAfter: 2, backoffMs: 60_000 }, async (lab) => {
+      const { child } = await openSession(lab);
+      const key = lab.newKey('stranger');
+      for (let round = 0; round < 4; round += 1)
+        assert.match((await stranger(lab, key)).err, /Permission denied/);
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+      child.stdin?.end();
+    });
+  });
+
+  test('a success forgets failures, as those of an agent that offers other keys first', async () => {
+    await withLab({ backoffAfter: 2, backoffMs: 60_000 }, async (lab) => {
+      const wrong = lab.newKey('wrong');
+      for (let round = 0; round < 5; round += 1)
+        assert.equal((await lab.ssh(['-i', wrong, 'gateway', 'exit 7'])).status, 7);
+    });
+  });
+
+  test('login grace: whoever takes too long is told so', async () => {
+    await withLab({ loginGraceMs: 700 }, async (lab) => {
+      lab.decide.next = (route) => sleep(2000).then(() => ({ allowed: true, route }));
+      const ran = await lab.ssh(['gateway', 'true']);
+      assert.equal(ran.status, 255);
+      assert.match(ran.err, /The login took too long/);
+    });
+  });
+
+  for (const [what, limits] of [
+    ['volume', { rekeyBytes: 1024 * 1024 }],
+    ['time', { rekeyMs: 100, recheckMs: 50 }],
+  ] as const)
+    test(`rekeying, ours too: by ${what}, and not a byte is lost`, async () => {
+      await withLab(limits, async (lab) => {
+        const args = `${lab.options.join(' ')} -v gateway`;
+        const ran = await lab.run('sh', [
+          '-c',
+          `head -c 9999999 /dev/urandom > a; (head -c 5000000 a; sleep 0.7; tail -c +5000001 a) | ssh ${args} cat > b && cmp a b`,
+        ]);
+        assert.equal(ran.status, 0, ran.err + ran.out);
+        const exchanges = ran.err.match(/SSH2_MSG_KEXINIT received/g)?.length ?? 0;
+        assert.ok(exchanges >= 3, `${exchanges} key exchanges`);
+      });
+    });
+});
+
+describe('draining', { skip: whyNot }, () => {
+  test('new logins are refused with a reason, open sessions get a notice and a configurable time', async () => {
+    const lab = await openLab({ drainMs: 2500 });
+    const finishes = await openSession(lab, 'sleep 1; echo done; exit 3');
+    const stays = await openSession(lab);
+    const start = Date.now();
+    const stopped = lab.gateway.stop();
+    await sleep(100);
+    const late = await lab.ssh(['gateway', 'true']);
+    assert.equal(late.status, 255);
+    assert.match(late.err, /The gateway is being restarted\. Please connect again in a minute\./);
+    const first = await finishes.done;
+    assert.deepEqual([first.status, first.out], [3, 'up\ndone\n']);
+    assert.match(first.err, /^\r\nThe gateway is being restarted: this session ends in 3 s\.\r\n$/);
+    const last = await stays.done;
+    assert.equal(last.status, 255);
+    assert.ok(Date.now() - start >= 2400, `${Date.now() - start} ms`);
+    assert.match(last.err, /ends in 3 s\.\r\n\r\nThe gateway is being restarted\. Please connect again/);
+    await stopped;
+    await lab.close();
+  });
+
+  test('when the last session ends, it waits no longer', async () => {
+    const lab = await openLab({ drainMs: 10_000 });
+    const { child, done } = await openSession(lab);
+    const start = Date.now();
+    const stopped = lab.gateway.stop();
+    child.stdin?.end();
+    await done;
+    await stopped;
+    assert.ok(Date.now() - start < 3000, `${Date.now() - start} ms`);
+    await lab.close();
+  });
+
+  test('a notice takes nothing of a stream: a copy that is drained comes through whole', async () => {
+    const lab = await openLab({ drainMs: 8000 });
+    const copy = lab.start('sh', [
+      '-c',
+      `head -c 30000000 /dev/urandom > a; ssh ${lab.options.join(' ')} gateway 'cat ${lab.dir}/a; sleep 0.3; cat ${lab.dir}/a' > b; cat a a | cmp - b`,
+    ]);
+    const done = finished(copy);
+    for (let i = 0; i < 200 && lab.gateway.sessions().length === 0; i += 1) await sleep(10);
+    const stopped = lab.gateway.stop();
+    const ran = await done;
+    assert.equal(ran.status, 0, ran.err + ran.out);
+    await stopped;
+    await lab.close();
+  });
+});
+
+describe('login nodes: failures told apart', { skip: whyNot }, () => {
+  /** A machine that says something and closes. */
+  async function saying(text: string) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.end(text);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return { port: (server.address() as { port: number }).port, close: () => server.close() };
+  }
+  const table: [what: string, said: string, told: RegExp][] = [
+    [
+      'penalties of sshd',
+      'Not allowed at this time\r\n',
+      /shuts the gateway out for a while \(PerSourcePenalties\)/,
+    ],
+    ['too many startups', 'Exceeded MaxStartups\r\n', /takes no more logins at the moment \(MaxStartups\)/],
+    ['a connection closed at once', '', /closed the connection before the login/],
+    ['not an SSH server', 'SSH-1.5-old\r\n', /The connection to the login node failed/],
+  ];
+  test('by what it says before it closes', async () => {
+    await withLab({ retryMs: 0 }, async (lab) => {
+      for (const [what, said, told] of table) {
+        const node = await saying(said);
+        lab.route.loginNode = { ...lab.route.loginNode, port: node.port };
+        const ran = await lab.ssh(['gateway', 'true']);
+        node.close();
+        assert.equal(ran.status, 255, what);
+        assert.match(ran.err, told, what);
+      }
+    });
+  });
+
+  test('unreachable: a machine that does not answer', async () => {
+    await withLab({ connectMs: 500 }, async (lab) => {
+      lab.route.loginNode = { ...lab.route.loginNode, host: '192.0.2.1', port: 22 };
+      const ran = await lab.ssh(['gateway', 'true']);
+      assert.match(ran.err, /The login node cannot be reached/);
+    });
+  });
+
+  test('reconnect: a login node that comes back within a moment is not noticed', async () => {
+    await withLab({}, async (lab) => {
+      const port = await freePort();
+      const real = lab.route.loginNode;
+      lab.route.loginNode = { ...real, port };
+      const ran = lab.ssh(['gateway', 'exit 7']);
+      await sleep(700);
+      const { connect } = await import('node:net');
+      const proxy = createServer((socket) => {
+        const to = connect(real.port, real.host);
+        socket.pipe(to).pipe(socket);
+        for (const end of [socket, to]) end.on('error', () => {});
+      });
+      await new Promise<void>((resolve) => proxy.listen(port, '127.0.0.1', resolve));
+      const { status, err } = await ran;
+      proxy.close();
+      assert.deepEqual([status, err], [7, '']);
+    });
+  });
+});
+
+test('start:rate:full: none refused below start, the rate from there on, all at full', () => {
+  const limits = { unauthenticatedStart: 100, unauthenticatedRate: 30, unauthenticatedFull: 200 };
+  const share = (waiting: number) => {
+    let refused = 0;
+    for (let n = 0; n < 1000; n += 1) if (isRefused(waiting, limits, () => n / 1000)) refused += 1;
+    return refused / 10;
+  };
+  assert.deepEqual([0, 99, 100, 150, 199, 200, 5000].map(share), [0, 0, 30, 65, 99.3, 100, 100]);
+});
+
+test('one source never takes all the unauthenticated connections', () => {
+  const door = createDoor({ ...defaultLimits, unauthenticatedPerSource: 3 });
+  assert.deepEqual(
+    ['a', 'a', 'a', 'a', 'b'].map((source) => door.enter(source)?.reason),
+    [undefined, undefined, undefined, 'too_many_logins', undefined],
+  );
+  door.leave('a');
+  assert.equal(door.enter('a'), undefined);
+});
+
+test('the back-off doubles up to its most, is forgotten in time, and is bounded', () => {
+  const backoff = createBackoff({ backoffAfter: 3, backoffMs: 1000, backoffMaxMs: 5000 });
+  const waits: number[] = [];
+  for (let n = 0; n < 7; n += 1) {
+    backoff.failed('10.0.0.1', 'ada', 0);
+    waits.push(backoff.waitMs('10.0.0.1', 'ada', 0));
+  }
+  assert.deepEqual(waits, [0, 0, 1000, 2000, 4000, 5000, 5000]);
+  assert.equal(backoff.waitMs('10.0.0.1', 'ada', 4000), 1000);
+  assert.equal(backoff.waitMs('10.0.0.1', 'bob', 0), 0);
+  assert.equal(backoff.waitMs('10.0.0.2', 'ada', 0), 0);
+  backoff.failed('10.0.0.1', 'ada', 700_000);
+  assert.equal(backoff.waitMs('10.0.0.1', 'ada', 700_000), 0);
+  for (let n = 0; n < 20_000; n += 1) backoff.failed('10.0.0.1', `name-${n}`.padEnd(10_000, 'x'), 0);
+  for (let n = 0; n < 5; n += 1) backoff.failed('10.0.0.1', 'name-0', 0);
+  assert.equal(backoff.waitMs('10.0.0.1', 'name-0', 0), 4000);
+});

@@ -1,0 +1,74 @@
+/** Login modes: `Shared`, everyone uses one login node; `PerUser`, each person has their own. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decideLogin } from '../../src/domain/login.ts';
+import type { LoginNodeReport } from '../../src/domain/manifest.ts';
+import { findLoginFacts } from '../../src/store/logins.ts';
+import { findObservation, recordObservation, reportOf } from '../../src/store/observations.ts';
+import { alpha, physics, startTestApp } from '../support/app.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+
+const perUser = {
+  ...physics,
+  clusters: (physics.clusters ?? []).map((cluster) =>
+    cluster.simulated
+      ? { ...cluster, simulated: { ...cluster.simulated, loginMode: 'PerUser' as const } }
+      : cluster,
+  ),
+};
+
+test('Shared: ssh-access says so', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  assert.equal((await bob.access())['login_mode'], 'Shared');
+});
+
+test('PerUser: ssh-access says so, and each person comes to their own login node', async (t) => {
+  // So rarely that only this test reports.
+  await using service = await startTestApp({ lab: perUser, sync: { intervalSeconds: 60 } });
+  using bob = await sshPerson(service, 'bob');
+  assert.equal((await bob.access())['login_mode'], 'PerUser');
+  assert.equal((await bob.ssh([bob.target, 'exit 3'])).status, 3);
+
+  const { store } = service.app;
+  const observation = await findObservation(store.read, alpha);
+  assert.ok(observation);
+  const { list_version: listVersion } = observation;
+  const node = (username: string, port: number, up = true): LoginNodeReport => ({
+    name: `login-${username}`,
+    host: '127.0.0.1',
+    port,
+    hostKey: 'ssh-ed25519 AAAA',
+    up,
+    username,
+  });
+  const report = (loginNodes: LoginNodeReport[]) => {
+    const all = { ...reportOf(observation), listVersion, loginNodes, accounts: [] };
+    return recordObservation(store, alpha, all, Date.now());
+  };
+  const [fingerprint = ''] = (await bob.access())['key_fingerprints'] as string[];
+  const decide = async () => {
+    const facts = await findLoginFacts(store.read, { clusterId: alpha, username: 'bob', fingerprint });
+    return decideLogin(facts, Date.now());
+  };
+
+  await t.test('not to another person’s, even where that is named first', async () => {
+    await report([node('ada', 1001), node('bob', 1002), node('bobby', 1003)]);
+    const decision = await decide();
+    assert.equal(decision.allowed && decision.route.loginNode.port, 1002);
+  });
+  await t.test('whose own is down, or not there yet, is not let in anywhere', async () => {
+    for (const nodes of [[node('ada', 1001), node('bob', 1002, false)], [node('ada', 1001)], []]) {
+      await report(nodes);
+      const decision = await decide();
+      assert.equal(!decision.allowed && decision.reason, 'gateway_unavailable');
+      const access = await bob.access();
+      assert.deepEqual([access['ready'], access['reason']], [false, 'gateway_unavailable']);
+    }
+  });
+  await t.test('a shared login node is nobody’s own where each person has one', async () => {
+    const { username: _, ...shared } = node('x', 1009);
+    await report([shared]);
+    assert.equal((await decide()).allowed, false);
+  });
+});

@@ -1,0 +1,145 @@
+/** Session records: what the audit trail says of sessions, made by OpenSSH's own client in the whole service. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { startSessionRecords } from '../../src/app-records.ts';
+import { createUses, type GatewayEvent } from '../../src/gateway/events.ts';
+import { createLogger } from '../../src/log.ts';
+import type { Store } from '../../src/store/index.ts';
+import { alpha, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+
+interface Entry {
+  operation: string;
+  target: string;
+  reason: string;
+  result: string;
+  details: string;
+  source_address: string;
+  actor_user_id: string;
+  subject_user_id: string;
+  cluster_id: string;
+  organization_id: string;
+}
+
+async function entries(service: TestApp, query = ''): Promise<Entry[]> {
+  const { body } = await service.business(`/operator/audit?limit=1000${query}`, { as: 'root' });
+  return body.entries.filter(({ operation }: Entry) => operation.startsWith('ssh.'));
+}
+
+test('session records: who, key, cluster, from where, start, end, why it ended, bytes, commands run as exec, forwards', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const echo = createServer((socket) => socket.end('pong'));
+  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+  const { port } = echo.address() as { port: number };
+
+  assert.equal((await bob.ssh([bob.target, 'echo secret-output; exit 3'], 'secret-input')).status, 3);
+  const forwarded = await bob.ssh(['-W', `localhost:${port}`, bob.target]);
+  assert.equal(forwarded.out, 'pong', forwarded.err);
+  echo.close();
+
+  const ofBob = () => entries(service, `&person=${bob.userId}`);
+  const found = await eventually(ofBob, (all) => all.length === 4);
+  assert.deepEqual(
+    found.map(({ operation }) => operation),
+    ['ssh.session.opened', 'ssh.session.closed', 'ssh.session.opened', 'ssh.session.closed'],
+  );
+  const [opened, closed, , other] = found;
+  assert.ok(opened && closed && other);
+  for (const entry of found) {
+    assert.equal(entry.actor_user_id, bob.userId);
+    assert.equal(entry.subject_user_id, bob.userId);
+    assert.equal(entry.cluster_id, alpha);
+    assert.equal(entry.organization_id, bob.orgId);
+    assert.equal(entry.source_address, '127.0.0.1');
+    assert.equal(entry.result, 'done');
+    assert.match(entry.details, new RegExp(`key ${bob.keyId} SHA256:\\S+, login node 127\\.0\\.0\\.1:\\d+`));
+    assert.doesNotMatch(entry.details, /secret-input|pong/);
+  }
+  assert.equal(opened.target, closed.target);
+  assert.equal(closed.reason, 'the person left');
+  assert.match(
+    closed.details,
+    /opened 20\S+, \d+ s; \d+ bytes up, \d+ down; command: "echo secret-output; exit 3"$/,
+  );
+  assert.match(other.details, new RegExp(`forwards to localhost:${port}$`));
+  assert.deepEqual(await entries(service, `&cluster=${alpha}`), found);
+});
+
+test('a person’s own key that is refused is recorded once, however often it is tried within the minute', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  await service.write(`/me/ssh-keys/${bob.keyId}/revoke`, { as: 'bob' });
+  for (let round = 0; round < 3; round += 1) {
+    const ran = await bob.ssh([bob.target, 'true']);
+    assert.match(ran.err, /This key was revoked/);
+  }
+  const [refused, ...more] = await eventually(
+    () => entries(service),
+    (all) => all.length > 0,
+  );
+  assert.deepEqual(more, []);
+  assert.ok(refused);
+  assert.equal(refused.operation, 'ssh.login.refused');
+  assert.equal(refused.target, bob.keyId);
+  assert.equal(refused.result, 'refused: key_revoked');
+  assert.equal(refused.subject_user_id, bob.userId);
+});
+
+test('refusals that repeat are one entry with a count, and nothing is lost while the database takes no writes', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const { store } = service.app;
+  let down = true;
+  const flaky: Store = {
+    ...store,
+    write: (body, options) => (down ? Promise.reject(new Error('disk full')) : store.write(body, options)),
+  };
+  const records = startSessionRecords(flaky, createLogger('silent'));
+  const refused = (reason: string, remoteAddress = '10.0.0.1'): GatewayEvent => ({
+    kind: 'refused',
+    at: Date.now(),
+    subject: { clusterId: alpha, userId: bob.userId, keyId: bob.keyId },
+    attempt: { loginName: `${alpha}.bob`, publicKey: '', fingerprint: 'SHA256:x', remoteAddress },
+    reason,
+    message: 'a sentence',
+  });
+  for (let n = 0; n < 1000; n += 1) records.record(refused('key_revoked'));
+  records.record(refused('key_revoked', '10.0.0.2'));
+  records.record(refused('access_removed'));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(await entries(service), []);
+  down = false;
+  await eventually(
+    () => entries(service),
+    (all) => all.length === 3,
+  );
+  await records.stop();
+  const all = await entries(service);
+  assert.deepEqual(
+    all.map(({ source_address, result, details }) => [source_address, result, details]),
+    [
+      ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x'],
+      ['10.0.0.2', 'refused: key_revoked', 'key SHA256:x'],
+      ['10.0.0.1', 'refused: access_removed', 'key SHA256:x'],
+      ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x; 999 more times'],
+    ],
+  );
+});
+
+test('what is kept of a session is bounded, and cannot steer a terminal', () => {
+  const uses = createUses();
+  for (let n = 0; n < 100_000; n += 1) {
+    uses.add({ kind: 'exec', command: `echo ${n}` });
+    uses.add({ kind: 'forward', to: `localhost:${n}` });
+  }
+  assert.deepEqual([uses.commands.length, uses.commandCount], [20, 100_000]);
+  assert.deepEqual([uses.forwards.length, uses.forwardCount], [20, 100_000]);
+  const other = createUses();
+  other.add({ kind: 'exec', command: `\u001b[2J${'x'.repeat(300_000)}` });
+  other.add({ kind: 'exec', command: Buffer.from('echo ångström').toString('latin1') });
+  assert.equal(other.commands[0]?.length, 201);
+  assert.ok(!other.commands[0]?.includes('\u001b'));
+  assert.equal(other.commands[1], 'echo ångström');
+});
