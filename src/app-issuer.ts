@@ -6,7 +6,8 @@ import { hashPassword } from './identity/password.ts';
 import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
 import type { Store } from './store/index.ts';
-import { findPassword, setPassword } from './store/passwords.ts';
+import { findPassword, findPasswordOfUser, setPassword } from './store/passwords.ts';
+import { fromTime } from './store/time.ts';
 import { findUserByEmail } from './store/users.ts';
 
 /** Gives people the passwords they have none of yet, at the embedded issuer. */
@@ -31,6 +32,8 @@ export interface TokenIssuer {
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
   scopes: readonly string[] | undefined;
+  /** When a person's password was set: sign-ins from before are over. Undefined where another issuer keeps them. */
+  signInsSince: ((userId: string) => Promise<number | undefined>) | undefined;
   /** The client that the /docs pages sign people in as. */
   docsClientId: string;
   /** Its own pages and endpoints; undefined for an issuer elsewhere. */
@@ -54,6 +57,7 @@ export async function startIssuer(
       scopes: identity.scopes,
       docsClientId: identity.cliClientId,
       handle: undefined,
+      signInsSince: undefined,
       warm: async () => {},
       stop: async () => {},
       ...createRemoteIssuer(identity.issuer),
@@ -78,6 +82,10 @@ export async function startIssuer(
     stop: () => issuer.stop(),
     url,
     keys: createLocalJWKSet(issuer.jwks),
+    async signInsSince(userId) {
+      const account = await findPasswordOfUser(store.read, userId);
+      return account && fromTime(account.passwordSetAt);
+    },
     userinfo: async () => ({}),
     scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
     docsClientId,

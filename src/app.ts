@@ -197,6 +197,7 @@ function createApis(
     },
     keys: issuer.keys,
     userinfo: issuer.userinfo,
+    ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
     now,
   });
   const common = {

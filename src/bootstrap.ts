@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { type Config, readConfig } from './config.ts';
+import { isEmail } from './domain/email.ts';
 import { DomainError } from './domain/error.ts';
 import { appendAuditEntry } from './store/audit.ts';
 import { openStore, type Store } from './store/index.ts';
@@ -29,7 +30,7 @@ export async function bootstrap(
 ): Promise<number> {
   const email = options.email.toLowerCase();
   try {
-    if (!/^[^@\s]+@[^@\s]+$/.test(email)) {
+    if (!isEmail(email)) {
       throw new DomainError('invalid_request', `"${options.email}" is not an email address.`);
     }
     const config = readConfig(options.config);

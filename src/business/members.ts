@@ -40,7 +40,7 @@ export function setMemberPermissions(
   deps: BusinessDeps,
   request: BusinessRequest<'setMemberPermissions'>,
 ): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
-  return setPermissions(deps, request, async (db, orgId) => {
+  return setPermissions(deps, request, 'setMemberPermissions', async (db, orgId) => {
     const own = await findMembership(db, orgId, request.caller.userId);
     if (!own) throw organizationNotFound();
     requireManager(own.permissions);
@@ -53,7 +53,7 @@ export function operatorSetMemberPermissions(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorSetMemberPermissions'>,
 ): Promise<CommandReply<BusinessReply<'operatorSetMemberPermissions'>>> {
-  return setPermissions(deps, request, async (db, orgId) => {
+  return setPermissions(deps, request, 'operatorSetMemberPermissions', async (db, orgId) => {
     await requireStaff(db, request.caller.userId, 'staff.operate');
     await requireOrganization(db, orgId);
     return new Set(permissionCatalog.map(({ key }) => key));
@@ -64,26 +64,28 @@ export function operatorSetMemberPermissions(
 function setPermissions(
   { store }: BusinessDeps,
   { caller, path, body, command, now }: BusinessRequest<'setMemberPermissions'>,
+  operation: string,
   holdings: (db: Reader, orgId: string) => Promise<ReadonlySet<string>>,
 ) {
   const { orgID: orgId, userID: userId } = path;
-  const permissions = [...new Set(body.permissions)].sort().map(requireKey);
+  const wanted = [...new Set(body.permissions)].sort();
   const about = { target: `${orgId}/${userId}`, organization_id: orgId, subject_user_id: userId };
   return runCommand(
     store,
     {
-      operation: 'setMemberPermissions',
+      operation,
       headers: command,
       caller,
-      request: [orgId, userId, ...permissions],
-      about: { ...about, details: `permissions → ${permissions.join(', ') || 'none'}` },
+      request: [orgId, userId, ...wanted],
+      about: { ...about, details: `permissions → ${wanted.join(', ') || 'none'}` },
       now,
     },
     {
       async authorize(tx) {
+        wanted.forEach(requireKey);
         const held = await holdings(tx.db, orgId);
         const granted = new Set(await listGrantedPermissions(tx.db, orgId, userId));
-        const beyond = permissions.find((key) => !granted.has(key) && !held.has(key));
+        const beyond = wanted.find((key) => !granted.has(key) && !held.has(key));
         if (beyond) throw new DomainError('forbidden', `You cannot grant ${beyond}, which you do not hold.`);
       },
       async apply(tx) {
@@ -96,6 +98,7 @@ function setPermissions(
           );
         }
         const before = await listGrantedPermissions(tx.db, orgId, userId);
+        const permissions = wanted.map(requireKey);
         await updateMemberPermissions(tx, { orgId, userId, permissions }, now);
         const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
         return { result: await permissionsBody(tx.db, orgId, userId), about: { details } };

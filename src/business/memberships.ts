@@ -5,7 +5,8 @@
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
-import { type About, type CommandBody, runCommand } from '../store/commands.ts';
+import type { About } from '../store/attempts.ts';
+import { type CommandBody, runCommand } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
 import { findMember, findMembership } from '../store/members.ts';
 import {
@@ -21,22 +22,32 @@ import { memberNotFound } from './members.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
 
-/** Whether the caller may manage an organization's owners, or only its other members. Throws when neither. */
-type Authority = (db: Reader, orgId: string, userId: string) => Promise<'owners' | 'others'>;
+interface Authority {
+  /** What its commands are called in the audit trail. */
+  name(operation: string): string;
+  /** Whether the caller may manage an organization's owners, or only its other members. Throws when neither. */
+  of(db: Reader, orgId: string, userId: string): Promise<'owners' | 'others'>;
+}
 
-const ofOwnersAndAdmins: Authority = async (db, orgId, userId) => {
+const ofOwnersAndAdmins: Authority = { name: (operation) => operation, of: authorityOfMember };
+const ofOperators: Authority = {
+  name: (operation) => `operator${operation.charAt(0).toUpperCase()}${operation.slice(1)}`,
+  of: authorityOfOperator,
+};
+
+async function authorityOfMember(db: Reader, orgId: string, userId: string): Promise<'owners' | 'others'> {
   const membership = await findMembership(db, orgId, userId);
   if (!membership) throw organizationNotFound();
   if (membership.role === 'owner') return 'owners';
   if (membership.role === 'admin') return 'others';
   throw new DomainError('forbidden', 'Only owners and admins of the organization manage its members.');
-};
+}
 
-const ofOperators: Authority = async (db, orgId, userId) => {
+async function authorityOfOperator(db: Reader, orgId: string, userId: string): Promise<'owners'> {
   await requireStaff(db, userId, 'staff.operate');
   await requireOrganization(db, orgId);
   return 'owners';
-};
+}
 
 /** Makes someone a member; they get an account where there is none for their address. */
 export const [addMember, operatorAddMember] = byBoth(add);
@@ -57,15 +68,16 @@ function byBoth<Asked, Reply>(run: (deps: BusinessDeps, request: Asked, authorit
 function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authority: Authority) {
   const { orgID: orgId } = request.path;
   const { email, name, role = 'member', username } = request.body;
-  const permissions = [...new Set(request.body.permissions)].sort().map(requireGrantable);
-  if (role !== 'member' && permissions.length > 0) {
-    throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
-  }
-  const meaning = [email.toLowerCase(), name ?? '', role, username ?? '', permissions];
+  const wanted = [...new Set(request.body.permissions)].sort();
+  const meaning = [email.toLowerCase(), name ?? '', role, username ?? '', wanted];
   const about = { target: `${orgId}/${email.toLowerCase()}`, details: `role ${role}` };
   return manage(deps, request, { operation: 'addMember', meaning, about }, authority, {
     concernsOwners: async () => role === 'owner',
     async change(tx, now) {
+      const permissions = wanted.map(requireGrantable);
+      if (role !== 'member' && permissions.length > 0) {
+        throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
+      }
       const { userId } = await findOrCreateUser(tx, { email, displayName: name }, now);
       await createMembership(tx, { orgId, userId, email, role, username, permissions }, now);
       return { result: await memberBody(tx, orgId, userId), about: { subject_user_id: userId } };
@@ -137,14 +149,15 @@ function manage<T>(
   },
 ): Promise<CommandReply<T>> {
   const { orgID: orgId } = path;
-  const { operation, meaning } = what;
+  const { meaning } = what;
+  const operation = authority.name(what.operation);
   const about = { ...what.about, organization_id: orgId };
   return runCommand<T>(
     store,
     { operation, headers: command, caller, request: [orgId, ...meaning], about, now },
     {
       async authorize(tx) {
-        const manages = await authority(tx.db, orgId, caller.userId);
+        const manages = await authority.of(tx.db, orgId, caller.userId);
         if (manages === 'owners' || !(await body.concernsOwners(tx))) return;
         throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
       },

@@ -3224,9 +3224,9 @@ export interface operations {
     operatorListAuditEntries: {
         parameters: {
             query?: {
-                /** @description A user ID: who did it, or to whom it was done */
+                /** @description A user ID or an email address: who did it, or to whom it was done */
                 person?: string;
-                /** @description A cluster ID */
+                /** @description A cluster ID or name */
                 cluster?: string;
                 /** @description Not before */
                 from?: components["schemas"]["Time"];

@@ -23,7 +23,10 @@ export type LabStep = { action: Action; name: string; details: string } & (
  */
 export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; now: number }): LabStep[] {
   if (options.prune && Object.keys(wanted).length === 0) {
-    throw new DomainError('invalid_request', 'The file is empty: pruning with it would take everything away.');
+    throw new DomainError(
+      'invalid_request',
+      'The file is empty: pruning with it would take everything away.',
+    );
   }
   const steps = [
     ...people(current, wanted, options.now),

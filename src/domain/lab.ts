@@ -108,7 +108,9 @@ export function checkLab(lab: Lab): void {
     const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
     once(grants, `${user.toLowerCase()} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant');
     if (grant.expiresAt !== undefined && !isTime(grant.expiresAt)) {
-      throw invalid(`A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`);
+      throw invalid(
+        `A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
+      );
     }
   }
 }

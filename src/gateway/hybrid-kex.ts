@@ -159,8 +159,7 @@ const curvePrefix = Buffer.from('302a300506032b656e032100', 'hex');
 const publicKey = (prefix: Buffer, key: Buffer) =>
   createPublicKey({ key: Buffer.concat([prefix, key]), format: 'der', type: 'spki' });
 
-const raw = (key: KeyObject, length: number) =>
-  key.export({ format: 'der', type: 'spki' }).subarray(-length);
+const raw = (key: KeyObject, length: number) => key.export({ format: 'der', type: 'spki' }).subarray(-length);
 
 function requireLength(other: Buffer, length: number): void {
   if (other.length !== length) throw new Error(`${other.length} bytes in place of ${length}`);

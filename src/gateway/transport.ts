@@ -140,8 +140,7 @@ export class Transport {
 
   /** New keys where the present ones are older than this (RFC 4253, section 9). */
   renewKeys(now: number, ageMs: number): void {
-    if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys)
-      return;
+    if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys) return;
     this.#keyedAt = now;
     this.#rekey();
   }

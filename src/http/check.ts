@@ -114,9 +114,10 @@ export function createChecks(document: Document): (operation: Operation) => Chec
   };
 }
 
-/** A number where plain digits say one; anything else is left for its schema to refuse. */
+/** A number where plain digits say one that can be told from its neighbours; anything else is left to be refused. */
 function integerOf(value: unknown): unknown {
-  return typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;
+  if (typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
 /** Whether anything was sent, whatever it is. */

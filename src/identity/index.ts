@@ -17,6 +17,8 @@ export interface AuthenticatorOptions {
   keys: JWTVerifyGetKey;
   /** Fetches the issuer's userinfo for a token that says nothing of a verified email. */
   userinfo(token: string): Promise<Record<string, unknown>>;
+  /** What was signed in to before this moment (ms since 1970) is over; undefined when there is no such. */
+  signInsSince?(userId: string): Promise<number | undefined>;
   now(): number;
 }
 
@@ -31,9 +33,12 @@ export type Authenticate = (
 ) => Promise<string>;
 
 interface Known {
+  issuedAt: number;
   expiresAt: number;
   /** Undefined for a service account. */
   userId: string | undefined;
+  /** How many changes of the person there had been when the token was last found good. */
+  changes: number;
 }
 
 const mostTokens = 10_000;
@@ -49,25 +54,36 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
-    const entry = { expiresAt: verified.expiresAt, userId };
+    const { issuedAt, expiresAt } = verified;
+    const entry = { issuedAt, expiresAt, userId, changes: changes.get(userId ?? '') ?? 0 };
+    if (userId !== undefined) await requireSignIn(userId, issuedAt);
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (known.size >= mostTokens) known.delete(known.keys().next().value ?? '');
     known.set(authorization, entry);
     return entry;
   }
 
-  /** People who changed since their tokens were last seen: the change may be the end of their account. */
-  const changed = new Set<string>();
-  options.store.onChange((changes) => {
-    for (const change of changes) if ('userId' in change) changed.add(change.userId);
+  /** How often each person has changed since the start: a change may be the end of their account or their sign-ins. */
+  const changes = new Map<string, number>();
+  options.store.onChange((some) => {
+    for (const change of some) {
+      if ('userId' in change) changes.set(change.userId, (changes.get(change.userId) ?? 0) + 1);
+    }
   });
 
-  async function requireAccount(userId: string): Promise<void> {
+  async function requireSignIn(userId: string, issuedAt: number): Promise<void> {
+    const since = await options.signInsSince?.(userId);
+    // Tokens tell their second, not their millisecond.
+    if (since === undefined || issuedAt + 1000 > since) return;
+    throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
+  }
+
+  async function requireAccount(userId: string, issuedAt: number): Promise<void> {
+    await requireSignIn(userId, issuedAt);
     const user = await findUser(options.store.read, userId);
     if (user?.lifecycle_state !== 'active') {
       throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
     }
-    changed.delete(userId);
   }
 
   return async (authorization, serviceAccountRefusal) => {
@@ -83,7 +99,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
         'Service accounts cannot use this service; sign in as a person.',
       );
     }
-    if (changed.has(entry.userId)) await requireAccount(entry.userId);
+    const latest = changes.get(entry.userId) ?? 0;
+    if (entry.changes !== latest) {
+      await requireAccount(entry.userId, entry.issuedAt);
+      entry.changes = latest;
+    }
     return entry.userId;
   };
 }

@@ -1,4 +1,5 @@
 /** From a verified token to an account. */
+import { isEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { appendAuditEntry } from '../store/audit.ts';
 import type { Store, Tx } from '../store/index.ts';
@@ -34,6 +35,17 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
     if (earlier !== undefined) return requireActive(earlier);
     const userId = await accountFor(tx, claims, now);
     await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
+    await appendAuditEntry(tx, {
+      at: toTime(now),
+      actor_user_id: userId,
+      operation: 'bindIdentity',
+      target: userId,
+      subject_user_id: userId,
+      reason: 'First sign-in with this identity',
+      source_address: '',
+      result: 'done',
+      details: `${token.subject} of ${token.issuer}`.slice(0, 500),
+    });
     return userId;
   });
 }
@@ -54,13 +66,24 @@ interface Profile extends Record<string, unknown> {
 
 function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
   const { email, email_verified } = claims;
-  return typeof email === 'string' && /^[^@\s]+@[^@\s]+$/.test(email) && email_verified === true;
+  return typeof email === 'string' && isEmail(email) && email_verified === true;
 }
 
 /** A deactivated account lets nobody in. Throws `unauthorized`. */
 function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
   throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
+}
+
+/** What an issuer says, as it may be shown: without control characters, and not longer than a name is. */
+function shownText(claim: unknown): string | undefined {
+  if (typeof claim !== 'string') return undefined;
+  return (
+    claim
+      .replace(/\p{C}+/gu, ' ')
+      .trim()
+      .slice(0, 200) || undefined
+  );
 }
 
 async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string> {
@@ -78,8 +101,8 @@ async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string
       tx,
       {
         email,
-        displayName: typeof name === 'string' && name !== '' ? name : email,
-        preferredUsername: typeof preferred_username === 'string' ? preferred_username : undefined,
+        displayName: shownText(name) ?? email,
+        preferredUsername: shownText(preferred_username),
       },
       now,
     ));

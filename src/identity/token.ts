@@ -13,6 +13,8 @@ export interface TokenRules {
 export interface VerifiedToken {
   issuer: string;
   subject: string;
+  /** Milliseconds since 1970, in whole seconds; 0 where the token does not tell. */
+  issuedAt: number;
   /** Milliseconds since 1970. */
   expiresAt: number;
   isServiceAccount: boolean;
@@ -33,11 +35,12 @@ export async function verifyToken(
   if (!rules.audiences.every((audience) => audiences.includes(audience))) {
     throw new DomainError('unauthorized', 'The access token is not meant for this service.');
   }
-  const { sub = '', exp = 0 } = claims;
+  const { sub = '', iat = 0, exp = 0 } = claims;
   const marked = rules.serviceAccountClaim;
   return {
     issuer: rules.issuer,
     subject: sub,
+    issuedAt: iat * 1000,
     expiresAt: exp * 1000,
     isServiceAccount:
       sub === claims['client_id'] ||

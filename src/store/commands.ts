@@ -4,18 +4,13 @@
  * because writes are serial and the second finds the first's result.
  */
 import { createHash } from 'node:crypto';
-import { DomainError, type ErrorCode } from '../domain/error.ts';
+import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Caller, CommandHeaders, CommandReply } from '../domain/operation.ts';
-import { type AuditEntry, appendAuditEntry } from './audit.ts';
+import { type About, entryOf, recordRefusal } from './attempts.ts';
+import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
 import { toTime } from './time.ts';
-
-/** What a change is made on, as the audit trail says it. */
-export type About = Pick<
-  AuditEntry,
-  'target' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details'
->;
 
 /** A write as it was asked for. */
 export interface Command {
@@ -35,16 +30,6 @@ export interface CommandBody<T> {
   /** Makes the change; `about` is what only now is known of what it was made on. */
   apply(tx: Tx, commandId: string): Promise<{ result: T; about?: Partial<About> }>;
 }
-
-/** Refusals that say something of what a person tried; the others are malformed requests and faults of ours. */
-const audited: ReadonlySet<ErrorCode> = new Set([
-  'forbidden',
-  'not_found',
-  'invalid_state',
-  'idempotency_mismatch',
-]);
-/** A trail that anyone signed in could fill by asking again and again would be no help to anyone. */
-const mostRefusalsAMinute = 60;
 
 /**
  * Runs a command once, or answers with what it did the first time. A refused command changes nothing, and leaves its
@@ -103,42 +88,3 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
 }
 
 /** A write as far as the trail tells of it. */
-type Attempt = Pick<Command, 'operation' | 'caller' | 'about' | 'now'> & {
-  headers: Pick<CommandHeaders, 'auditReason'>;
-};
-
-function entryOf({ operation, headers, caller, about, now }: Attempt, result: string): AuditEntry {
-  return {
-    ...about,
-    at: toTime(now),
-    actor_user_id: caller.userId,
-    operation,
-    reason: headers.auditReason,
-    source_address: caller.sourceAddress,
-    result,
-  };
-}
-
-const refusals = new WeakMap<Store, Map<string, { count: number; since: number }>>();
-
-/** Writes down that an attempt was refused, where the refusal says something of what a person tried. Never throws. */
-export async function recordRefusal(store: Store, command: Attempt, error: unknown): Promise<void> {
-  if (!(error instanceof DomainError) || !audited.has(error.code)) return;
-  const counts = refusals.get(store) ?? new Map<string, { count: number; since: number }>();
-  refusals.set(store, counts);
-  const { userId } = command.caller;
-  let recent = counts.get(userId);
-  if (!recent || command.now - recent.since >= 60_000) recent = { count: 0, since: command.now };
-  recent.count += 1;
-  if (counts.size > 10_000) counts.clear();
-  counts.set(userId, recent);
-  if (recent.count > mostRefusalsAMinute) return;
-  const last = recent.count === mostRefusalsAMinute;
-  const details = last
-    ? `${error.message} (Further refusals of this minute are not recorded.)`
-    : error.message;
-  // The refusal stands whether or not it can be written down.
-  await store
-    .write((tx) => appendAuditEntry(tx, { ...entryOf(command, `refused: ${error.code}`), details }))
-    .catch(() => {});
-}

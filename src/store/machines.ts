@@ -45,8 +45,7 @@ export async function updateMachineState(
 
 /**
  * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired, and
- * those that come back are who they were. A report that says nothing new costs one statement for all machines, and one
- * that finds nothing to change.
+ * those that come back are who they were. A report that says nothing new writes one statement for all machines.
  */
 export async function recordMachines(
   tx: Tx,
@@ -101,6 +100,13 @@ export async function recordMachines(
 
 /** Says how many machines a cluster has, where that is news. */
 async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: number): Promise<void> {
+  const cluster = await tx.db
+    .selectFrom('clusters')
+    .select('assigned_node_count')
+    .where('id', '=', clusterId)
+    .where('state', '!=', 'released')
+    .executeTakeFirst();
+  if (!cluster || cluster.assigned_node_count === nodes) return;
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({
@@ -109,8 +115,6 @@ async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: nu
       updated_at: toTime(now),
     }))
     .where('id', '=', clusterId)
-    .where('state', '!=', 'released')
-    .where('assigned_node_count', '!=', nodes)
     .execute();
 }
 

@@ -3,8 +3,8 @@
  * they change, and who was refused, is in the audit trail like every other write.
  */
 import type { Caller } from '../domain/operation.ts';
+import { type About, recordRefusal } from './attempts.ts';
 import { appendAuditEntry } from './audit.ts';
-import { type About, recordRefusal } from './commands.ts';
 import type { Store, Tx } from './index.ts';
 import { toTime } from './time.ts';
 

@@ -11,6 +11,7 @@ import { toTime } from './time.ts';
 
 /** The installation itself, owner of what files make. Nobody can sign in as it. */
 export const systemUserId = 'user_00000000000000000000000000';
+const systemEmail = 'installation@andromeda.invalid';
 
 export type User = Selectable<UserTable>;
 
@@ -40,13 +41,16 @@ const usersById = prepared((db, userId: string) =>
 
 /**
  * The person whose primary email (any case) it is, made an account where there is none. Throws `invalid_state` when
- * the account is deactivated.
+ * the account is deactivated, `invalid_request` for the installation's own address.
  */
 export async function findOrCreateUser(
   tx: Tx,
   person: { email: string; displayName?: string | undefined },
   now: number,
 ): Promise<{ userId: string; created: boolean }> {
+  if (person.email.toLowerCase() === systemEmail) {
+    throw new DomainError('invalid_request', `${systemEmail} is the installation itself, which is nobody.`);
+  }
   const known = await findUserByEmail(tx.db, person.email);
   if (known && known.lifecycle_state !== 'active') {
     throw new DomainError('invalid_state', `The account of ${known.primary_email} is deactivated.`);

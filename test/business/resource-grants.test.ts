@@ -75,6 +75,8 @@ test('resource grants', async (t) => {
     assert.match(granted.body.grant_id, /^grant_/);
     assert.equal('expires_at' in granted.body, false);
     assert.equal((await access(gate(beta, 'read'), { as: 'root' })).body.via, 'staff');
+    const operator = await access(gate(beta, 'kubernetes'), { as: 'root' });
+    assert.deepEqual([operator.status, operator.body.code], [403, 'forbidden'], 'as for the kubeconfig');
     assert.equal(
       (
         await access(gate(beta, 'read'), {

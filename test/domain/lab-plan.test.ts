@@ -205,8 +205,25 @@ test('prune removes what the file leaves out, last; nobody of an organization th
   ]);
   assert.deepEqual(lines(wanted), []);
   assert.deepEqual(
-    lines({}, true).filter((line) => line.includes('member')),
+    lines({ users: [] }, true).filter((line) => line.includes('member')),
     [],
+  );
+});
+
+test('pruning with an empty file is refused: it would take everything away', () => {
+  assert.throws(() => lines({}, true), { code: 'invalid_request', message: /empty/ });
+});
+
+test('a new operator is made before the old one steps down, in whatever order they stand', () => {
+  const wanted: Lab = {
+    users: [
+      { email: 'ada@x.example', staff: [] },
+      { email: 'bob@x.example', staff: ['staff.operate'] },
+    ],
+  };
+  assert.deepEqual(
+    lines(wanted).map((line) => line.split(':')[0]),
+    ['update person bob@x.example', 'update person ada@x.example'],
   );
 });
 

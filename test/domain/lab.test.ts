@@ -101,15 +101,28 @@ const refused: [string, Lab, string][] = [
     }),
     'Cluster alpha: NFS storage excludes Ceph and WEKA.',
   ]),
-  [
-    'a grant that expires at no time',
-    lab([owner], {
-      clusters: [cluster],
-      grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt: 'soon' }],
-    }),
-    'A grant\'s expiresAt is "soon", which is not a time.',
-  ],
+  ...['soon', '275760-09-13', '2030-01-01', '2030-02-30T00:00:00Z', '9999-12-31T23:59:59-01:00'].map(
+    (expiresAt): [string, Lab, string] => [
+      `a grant whose expiresAt is ${expiresAt}, which is no whole RFC 3339 time`,
+      lab([owner], {
+        clusters: [cluster],
+        grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt }],
+      }),
+      `A grant's expiresAt is "${expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
+    ],
+  ),
 ];
+test('a grant twice is refused, in whatever case', () => {
+  const grant = { cluster: 'alpha', relation: 'kubernetes.viewer', namespace: 'a' } as const;
+  const twice = [
+    { ...grant, user: 'e@y.example' },
+    { ...grant, user: 'E@y.example' },
+  ];
+  assert.throws(() => checkLab(lab([owner], { clusters: [cluster], grants: twice })), {
+    message: 'The grant e@y.example kubernetes.viewer on alpha/a is there twice.',
+  });
+});
+
 for (const [what, given, message] of refused) {
   test(`refused: ${what}`, () => assert.throws(() => checkLab(given), { code: 'invalid_request', message }));
 }

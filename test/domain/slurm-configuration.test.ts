@@ -4,6 +4,7 @@ import {
   changedFields,
   checkSlurmConfiguration,
   type SlurmConfiguration,
+  withoutEmptyFields,
 } from '../../src/domain/slurm-configuration.ts';
 
 const KiB = 1024;
@@ -107,4 +108,14 @@ test('the fields that changed are named; the order of files and fields means not
   assert.deepEqual(changedFields(before, { ...before, prolog: { a: '#!', b: '#!c' } }), ['prolog']);
   assert.deepEqual(changedFields(before, { ...before, prolog: { a: '#!' } }), ['prolog']);
   assert.deepEqual(changedFields({ prolog: parsed('{"__proto__":"#!"}') }, { prolog: {} }), ['prolog']);
+});
+
+test('a field that names no file is as if it were left out; an empty text is not', () => {
+  const files = { prolog: {}, epilog: { a: '#!' }, controllerEtc: {} };
+  assert.deepEqual(withoutEmptyFields({ ...files, slurmExtraConfig: '' }), {
+    epilog: { a: '#!' },
+    slurmExtraConfig: '',
+  });
+  const odd = withoutEmptyFields({ prolog: parsed('{"__proto__":"#!/bin/sh"}') });
+  assert.equal(JSON.stringify(odd), '{"prolog":{"__proto__":"#!/bin/sh"}}');
 });

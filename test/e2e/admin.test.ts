@@ -192,7 +192,7 @@ test('the audit trail tells who did what, when and why, and verifies', async (t)
     trail.map(({ operation, reason, actor_email: actor, result }) => [operation, reason, actor, result]),
     [
       ['operatorCreatePerson', why, 'root@physics.example', 'done'],
-      ['addMember', 'andromeda admin member add', 'root@physics.example', 'done'],
+      ['operatorAddMember', 'andromeda admin member add', 'root@physics.example', 'done'],
     ],
   );
   const whole = lines(await ok('audit'));

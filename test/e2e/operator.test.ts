@@ -171,6 +171,17 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     await call('bob', 'business', 'POST', '/me/ssh-keys', { public_key: readFileSync(`${key}.pub`, 'utf8') });
   });
 
+  await t.test('another password ends what was signed in to with the one before', async () => {
+    const before = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
+    assert.equal(before.code, 0, before.stderr);
+    await new Promise((done) => setTimeout(done, 1_100));
+    await run(['admin', 'person', 'password', 'bob@physics.example'], 'a newer secret\n');
+    const after = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
+    assert.match(after.stderr, /^business: 401 .*sign in again/);
+    assert.equal(await signIn('bob@physics.example', 'bobs secret', 'bob'), 'refused');
+    await signIn('bob@physics.example', 'a newer secret', 'bob');
+  });
+
   const org = (await call('bob', 'business', 'GET', '/me')).default_org_id;
   const [cluster] = (await call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`)).items;
   const access = () =>
@@ -236,7 +247,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
       'operatorSetPassword',
       'registerSshKey',
       'operatorCloseSession',
-      'removeMember',
+      'operatorRemoveMember',
     ]) {
       assert.ok(operations.includes(operation), `${operation} is not among ${operations}`);
     }

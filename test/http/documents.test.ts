@@ -9,7 +9,9 @@ const schemaKeys = new Set(
     ' ',
   ),
 );
-const parameterKeys = new Set('name in required description schema allowEmptyValue x-missing $ref'.split(' '));
+const parameterKeys = new Set(
+  'name in required description schema allowEmptyValue x-missing $ref'.split(' '),
+);
 
 for (const api of ['business', 'platform'] as const) {
   const document = loadDocument(api);

@@ -15,6 +15,23 @@ const noKubectl =
 const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
 const later = new Date(Date.parse(soon) + 3_600_000).toISOString();
 const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+/** Names that a namespace may have, and that YAML 1.1 reads as something else than text. */
+const oddNames = [
+  'no',
+  'n',
+  'off',
+  'yes',
+  'y',
+  'on',
+  'true',
+  'null',
+  '0b1',
+  '0x1',
+  '017',
+  '0o17',
+  '1e3',
+  '12',
+];
 const grant = (name: string, cluster: string, rest = {}) => ({
   user: `${name}@elsewhere.example`,
   cluster,
@@ -67,6 +84,7 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
         grant('longest', 'alpha'),
         grant('dora', 'beta', { expiresAt: soon }),
         { ...grant('', 'beta', { expiresAt: soon }), user: 'dora@physics.example' },
+        ...oddNames.map((namespace) => grant(`in-${namespace}`, 'beta', { namespace })),
       ],
     },
   });
@@ -157,6 +175,16 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
       parse((await held(name, id)).body.kubeconfig).contexts[0].context;
     assert.deepEqual(await contextOf('longest'), { cluster: beta, user: beta, namespace: 'team-a' });
     assert.deepEqual(await contextOf('longest', alpha), { cluster: alpha, user: alpha });
+  });
+
+  await t.test('the namespace that kubectl reads is the grant’s, whatever it is called', async () => {
+    for (const name of oddNames) {
+      const { kubeconfig: text } = (await held(`in-${name}`)).body;
+      for (const version of ['1.1', '1.2'] as const) {
+        assert.equal(parse(text, { version }).contexts[0].context.namespace, name);
+      }
+      assert.match(text, new RegExp(`namespace: "${name}"`));
+    }
   });
 
   await t.test('a grant opens nothing any more at the second at which it expires', async () => {

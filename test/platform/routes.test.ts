@@ -247,6 +247,13 @@ test('every Platform route', async (t) => {
       },
     );
 
+    if (route.staff) {
+      await t.test(`${name}: staff ask for an organization that does not exist: 404 not_found`, async () => {
+        refused(await askAs(route, 'reader@staff.example', { of: nobody }), 404, 'not_found');
+        refused(await askAs(route, 'auditor@staff.example', { of: nobody }), 403, 'forbidden');
+      });
+    }
+
     if (!route.path.includes('{id}')) continue;
 
     await t.test(`${name}: a cluster ID that is no UUID is 400 invalid_cluster, whoever asks`, async () => {

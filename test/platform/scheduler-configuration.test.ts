@@ -91,12 +91,25 @@ test('Slurm configuration', async (t) => {
   });
 
   await t.test('PUT replaces the whole configuration: an omitted field is cleared', async () => {
-    const { body } = await put(own(), { slurmExtraConfig: '', prolog: {} });
-    assert.deepEqual(body, { slurmExtraConfig: '', prolog: {} });
-    assert.deepEqual((await get(own())).body, { slurmExtraConfig: '', prolog: {} });
+    const { body } = await put(own(), { slurmExtraConfig: '' });
+    assert.deepEqual(body, { slurmExtraConfig: '' });
+    assert.deepEqual((await get(own())).body, { slurmExtraConfig: '' });
     assert.equal((await cluster()).spec.schedulerGeneration, 2);
     assert.deepEqual((await put(own(), {})).body, {});
     assert.equal((await cluster()).spec.schedulerGeneration, 3);
+  });
+
+  await t.test('a field that names no file is as if it were left out', async () => {
+    const before = await cluster();
+    const empty = { prolog: {}, epilog: {}, controllerEtc: {} };
+    assert.deepEqual((await put(own(), empty)).body, {});
+    assert.deepEqual(await cluster(), before, 'it means what stands there already');
+    assert.deepEqual((await put(standard, empty)).body, {});
+    assert.deepEqual((await put(standard, { ...empty, slurmExtraConfig: 'x' })).body, {
+      slurmExtraConfig: 'x',
+    });
+    assert.deepEqual((await get(standard)).body, { slurmExtraConfig: 'x' });
+    assert.deepEqual((await put(standard, {})).body, {});
   });
 
   await t.test('the business record’s version rises with it', async () => {
@@ -178,11 +191,28 @@ test('Slurm configuration', async (t) => {
     });
   }
 
-  await t.test('400 invalid_request for a body that is no JSON, or none at all', async () => {
+  await t.test('400 invalid_request for a body that is no JSON; 422 for none at all', async () => {
+    const before = await cluster();
     for (const path of [own(), standard]) {
       refused(await put(path, '{"prolog":'), 400, 'invalid_request');
-      refused(await service.platform(path, { as: 'dora', method: 'PUT' }), 400, 'invalid_request');
+      refused(await service.platform(path, { as: 'dora', method: 'PUT' }), 422, 'invalid_request', /missing/);
+      refused(await put(path, ''), 422, 'invalid_request', /missing/);
     }
+    assert.deepEqual(await cluster(), before);
+  });
+
+  await t.test('the largest lawful configuration is taken though JSON writes each byte as six', async () => {
+    const escaped = `#!${'\\u0001'.repeat(64 * KiB - 2)}`;
+    const file = `"${escaped}"`;
+    const text = `{"prolog":{"a":${file},"b":${file}},"epilog":{"a":${file}},"controllerEtc":{"a":${file}}}`;
+    assert.ok(text.length > 1.4 * KiB * KiB);
+    for (const path of [own(), standard]) {
+      const { status, body } = await put(path, text);
+      assert.equal(status, 200);
+      assert.equal(body.epilog.a.length, 64 * KiB);
+      refused(await put(path, `${text}${' '.repeat(KiB * KiB)}`), 400, 'invalid_request', /2 MiB/);
+    }
+    await put(standard, {});
   });
 
   await t.test('the organization default does not accept slurmPartitions or gresConf: 422', async () => {
@@ -233,7 +263,7 @@ test('Slurm configuration', async (t) => {
     'every change is in the audit trail, with who, where and what; so is every refusal',
     async () => {
       const before = (await trail()).length;
-      await put(own(), { slurmExtraConfig: 'a', epilog: {} });
+      await put(own(), { slurmExtraConfig: 'a', epilog: { a: '#!' } });
       await put(standard, { slurmExtraConfig: 'a' });
       refused(await put(own(), { slurmExtraConfig: 'b' }, { as: 'bob' }), 403, 'forbidden');
       refused(await put(own('00000000-0000-4000-8000-000000000000'), {}), 404, 'not_found');
@@ -245,7 +275,7 @@ test('Slurm configuration', async (t) => {
         [set?.operation, set?.actor_user_id, set?.cluster_id, set?.organization_id, set?.reason, set?.result],
         ['setSchedulerConfiguration', user.id, alpha, org, '', 'done'],
       );
-      assert.equal(set?.details, 'Changed: epilog, prolog, slurmExtraConfig');
+      assert.equal(set?.details, 'Changed: controllerEtc, epilog, prolog, slurmExtraConfig');
       assert.match(set?.source_address ?? '', /127\.0\.0\.1/);
       assert.deepEqual(
         [setDefault?.operation, setDefault?.target, setDefault?.cluster_id, setDefault?.details],
@@ -288,12 +318,26 @@ test('Slurm configuration', async (t) => {
     assert.equal(options.body.scheduler.ready.status, 'True');
   });
 
-  await t.test('it can be read and written whatever state the cluster is in', async () => {
+  await t.test('it can be read in any state of the cluster, and written until a release starts', async () => {
     await silence(service, beta);
-    for (const state of ['provisioning', 'releasing', 'released']) {
+    for (const state of ['provisioning', 'active', 'releasing', 'released']) {
       await setCluster(service, beta, { state });
       assert.equal((await get(own(beta))).status, 200);
-      assert.equal((await put(own(beta), { slurmExtraConfig: state })).status, 200);
+      const reply = await put(own(beta), { slurmExtraConfig: state });
+      if (state === 'provisioning' || state === 'active') assert.equal(reply.status, 200);
+      else refused(reply, 409, 'invalid_state', new RegExp(state));
     }
+    assert.deepEqual((await get(own(beta))).body, { slurmExtraConfig: 'active' });
+    refused(await put(own(beta), {}, { as: 'bob' }), 403, 'forbidden');
+  });
+
+  await t.test('a retired organization has no default any more to write: 409', async () => {
+    await service.app.store.write(async ({ db }) => {
+      const retired = { lifecycle_state: 'retired' as const };
+      await db.updateTable('organizations').set(retired).where('id', '=', org).execute();
+    });
+    refused(await put(standard, { slurmExtraConfig: 'x' }), 409, 'invalid_state', /retired/);
+    refused(await put(standard, {}, { as: 'bob' }), 403, 'forbidden');
+    assert.equal((await get(standard)).status, 200);
   });
 });

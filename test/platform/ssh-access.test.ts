@@ -134,6 +134,9 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
     const body = await reason('gateway_unavailable', await access('bob', beta));
     assert.deepEqual([body.manifest_generation, body.observed_manifest_generation], [0, 0]);
     assert.equal(body.shell, '');
+    const { hostname, host_key, host_key_fingerprint, port } = body;
+    assert.deepEqual([hostname, host_key, host_key_fingerprint], ['', '', '']);
+    assert.equal(port, service.gatewayPort);
   });
 
   await t.test(

@@ -199,3 +199,19 @@ test('the lab file takes every one of these settings, and no other', () => {
   assert.throws(() => write({ ...simulated, noise: 1 }), /noise/);
   assert.throws(() => write({ ...simulated, storage: { types: ['zfs'] } }), /storage/);
 });
+
+test('a Kubernetes cluster whose API is not ready has no control plane available', async () => {
+  using directory = temporaryDirectory();
+  const { driver, settings } = await start(directory.path, { kubernetes: { ready: false } }, 'kubernetes');
+  const down = await driver.observe(signal);
+  assert.equal(down.kubernetes?.ready, false);
+  assert.deepEqual([down.scheduler?.ready?.status, down.scheduler?.ready?.reason], ['False', 'ApiNotReady']);
+  settings.kubernetes = { ready: true };
+  assert.equal((await driver.observe(signal)).scheduler?.ready?.status, 'True');
+});
+
+test('Slurm works without the Kubernetes API being ready', async () => {
+  using directory = temporaryDirectory();
+  const { driver } = await start(directory.path, { kubernetes: { ready: false } });
+  assert.equal((await driver.observe(signal)).scheduler?.ready?.status, 'True');
+});

@@ -1,7 +1,12 @@
 /** The audit trail, for those who may read it. */
 
+import { DomainError } from '../../domain/error.ts';
+import { isUuid } from '../../domain/id.ts';
 import { listAuditEntries } from '../../store/audit.ts';
+import { findClusterByName } from '../../store/clusters.ts';
+import type { Reader } from '../../store/index.ts';
 import { fromTime, toTime } from '../../store/time.ts';
+import { findUserByEmail } from '../../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
 import { requireStaff } from './staff.ts';
 
@@ -13,8 +18,8 @@ export async function operatorListAuditEntries(
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const { person, cluster, from, to, limit = 100, after = 0 } = query;
   const filter = {
-    userId: person,
-    clusterId: cluster?.toLowerCase(),
+    userId: person === undefined ? undefined : await personOf(store.read, person),
+    clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
     from: from === undefined ? undefined : toTime(fromTime(from)),
     to: to === undefined ? undefined : toTime(fromTime(to)),
   };
@@ -28,4 +33,20 @@ export async function operatorListAuditEntries(
       ...(subject_user_id === null ? {} : { subject_user_id }),
     })),
   };
+}
+
+/** A person by email, or an ID as it is: the trail outlives what it tells of. */
+async function personOf(db: Reader, person: string): Promise<string> {
+  if (!person.includes('@')) return person;
+  const user = await findUserByEmail(db, person);
+  if (!user) throw new DomainError('not_found', `There is no account for ${person}.`);
+  return user.id;
+}
+
+/** A cluster by name, or an ID as it is. */
+async function clusterOf(db: Reader, cluster: string): Promise<string> {
+  if (isUuid(cluster)) return cluster.toLowerCase();
+  const found = await findClusterByName(db, cluster);
+  if (!found) throw new DomainError('not_found', `There is no cluster ${cluster}.`);
+  return found.id;
 }

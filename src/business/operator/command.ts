@@ -1,6 +1,7 @@
 /** Writes of operators: commands like any other, for people with `staff.operate`. */
 import type { CommandReply, Request } from '../../domain/operation.ts';
-import { type About, type CommandBody, runCommand } from '../../store/commands.ts';
+import type { About } from '../../store/attempts.ts';
+import { type CommandBody, runCommand } from '../../store/commands.ts';
 import type { BusinessDeps } from '../index.ts';
 import { requireStaff } from './staff.ts';
 

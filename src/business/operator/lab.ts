@@ -111,20 +111,25 @@ async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
   return clusters;
 }
 
-/** What the clusters that stay in service restart, and whose jobs that ends. */
+/** What the clusters restart, and whose jobs that ends; one that leaves service loses its accounts and all of its jobs. */
 async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
+  const after = await listSlurmAccounts(db);
+  const known = new Set(before.map(({ id }) => id));
   const restarts: Plan['restarts'] = [];
-  for (const { id, name, accounts } of await listSlurmAccounts(db)) {
-    const plan = restartPlan(before.find((cluster) => cluster.id === id)?.accounts ?? [], accounts);
-    if (plan.restarts.length === 0) continue;
-    const ended = plan.restarts.includes('compute') ? await listRunningJobs(db, id) : [];
+  for (const { id, name, accounts } of [...before, ...after.filter((cluster) => !known.has(cluster.id))]) {
+    const stays = after.find((cluster) => cluster.id === id);
+    const had = known.has(id) ? accounts : [];
+    const plan = restartPlan(had, stays?.accounts ?? []);
+    const ends = !stays || plan.restarts.includes('compute');
+    const jobs = ends ? await listRunningJobs(db, id) : [];
+    if (plan.restarts.length === 0 && jobs.length === 0) continue;
     restarts.push({
       cluster_id: id,
       cluster_name: name,
       added: plan.added,
       removed: plan.removed,
-      restarts: [...plan.restarts],
-      ended_jobs: ended.map((job) => ({ ...job, machines: [...job.machines] })),
+      restarts: stays ? [...plan.restarts] : [],
+      ended_jobs: jobs.map((job) => ({ ...job, machines: [...job.machines] })),
     });
   }
   return restarts;

@@ -4,10 +4,12 @@ import { firstSchema } from './0001-first-schema.ts';
 import { operators } from './0002-operators.ts';
 import { oneListAnOrganization } from './0003-one-list-an-organization.ts';
 import { slurmConfigurations } from './0004-slurm-configurations.ts';
+import { auditGrows } from './0005-audit-grows.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
   '0002-operators': operators,
   '0003-one-list-an-organization': oneListAnOrganization,
   '0004-slurm-configurations': slurmConfigurations,
+  '0005-audit-grows': auditGrows,
 };

@@ -21,8 +21,16 @@ test('the audit trail', async (t) => {
   await using service = await startTestApp({ lab });
   const me = (await service.business('/me', { as: 'ada' })).body;
   const org: string = me.default_org_id;
-  const trail = async (query = '', as = 'otto'): Promise<Reply['body'][]> =>
+  const whole = async (query = '', as = 'otto'): Promise<Reply['body'][]> =>
     (await service.business(`/operator/audit?limit=1000${query}`, { as })).body.entries;
+  const trail = async (query = '') =>
+    (await whole(query)).filter((entry) => entry.operation !== 'bindIdentity');
+
+  await t.test('the first sign-in with an identity is in it', async () => {
+    const entry = (await whole()).find((one) => one.operation === 'bindIdentity');
+    assert.equal(entry.actor_email, 'ada@physics.example');
+    assert.match(entry.details, /^subject-ada of http/);
+  });
 
   await t.test('who, what, on what, why, when, from where, and the result', async () => {
     const reply = await service.write('/me/ssh-keys', {
@@ -75,15 +83,65 @@ test('the audit trail', async (t) => {
     },
   );
 
+  await t.test('so is reaching for a role’s own key', async () => {
+    const bob = (await service.business('/me', { as: 'bob' })).body.user.id;
+    const path = `/organizations/${org}/members/${bob}/permissions`;
+    const body = { permissions: ['organization.owner'] };
+    assert.equal((await service.write(path, { as: 'bob', method: 'PUT', body })).status, 400);
+    const { operation, result, details } = (await trail()).at(-1);
+    assert.deepEqual([operation, result], ['setMemberPermissions', 'refused: invalid_request']);
+    assert.match(details, /organization\.owner/);
+  });
+
+  await t.test('nobody puts long texts of their own into it, nor IDs that cannot be ours', async () => {
+    const long = 'x'.repeat(12_000);
+    const attempts = [
+      () =>
+        service.platform(`/organizations/${long}/scheduler-configuration`, {
+          as: 'bob',
+          method: 'PUT',
+          body: {},
+        }),
+      () =>
+        service.write('/operator/grants', {
+          as: 'bob',
+          body: { email: 'e@physics.example', cluster_id: long, relation: 'kubernetes.viewer' },
+        }),
+      () => service.write(`/operator/clusters/${long}/release`, { as: 'bob' }),
+      () => service.write(`/organizations/${long}/retire`, { as: 'bob' }),
+    ];
+    for (const attempt of attempts) {
+      const before = (await trail()).length;
+      assert.ok([403, 404].includes((await attempt()).status));
+      const entries = await trail();
+      assert.equal(entries.length, before + 1);
+      const { target, organization_id, cluster_id, details } = entries.at(-1);
+      assert.deepEqual([organization_id, cluster_id], [undefined, undefined]);
+      assert.ok(target.length <= 200 && details.length <= 2000);
+      assert.ok(target === 'grant' || target.endsWith('x…'), target);
+    }
+    const domains = Array.from({ length: 200 }, (_, index) => `${'d'.repeat(50)}${index}.example`);
+    const body = { auto_join_domains: domains };
+    const renamed = await service.write(`/operator/organizations/${org}`, {
+      as: 'root',
+      method: 'PUT',
+      body,
+    });
+    assert.equal(renamed.status, 200);
+    const entry = (await trail()).at(-1);
+    assert.equal(entry.organization_id, org);
+    assert.ok(entry.details.length === 2000 && entry.details.endsWith('…'));
+  });
+
   await t.test('one person cannot fill it with refusals', async () => {
     const before = (await trail()).length;
     for (let i = 0; i < 80; i++) await service.write('/operator/clusters/x/release', { as: 'eve' });
-    const added = (await trail()).slice(before);
-    assert.equal(added.length, 60);
-    assert.match(added.at(-1).details, /not recorded/);
+    assert.equal((await trail()).length, before + 60);
     service.advance(60_000);
-    await service.write('/operator/clusters/x/release', { as: 'eve' });
-    assert.equal((await trail()).length, before + 61);
+    await service.write('/operator/grants/y/revoke', { as: 'eve' });
+    const [summary, last, ...none] = (await trail()).slice(before + 60);
+    assert.equal(summary.details, '20 × operatorReleaseCluster on x', 'what had no entry is summed up');
+    assert.deepEqual([last.operation, none], ['operatorRevokeGrant', []]);
   });
 
   await t.test('filtered by person (who did it, or to whom), by cluster, by time; paged by seq', async () => {
@@ -94,24 +152,26 @@ test('the audit trail', async (t) => {
       method: 'PUT',
       body: { permissions: ['clusters.read'] },
     });
-    const ofBob = await trail(`&person=${bob}`);
+    const ofBob = await trail('&person=BOB@physics.example');
+    assert.deepEqual(await trail(`&person=${bob}`), ofBob, 'by ID as by email');
     assert.deepEqual(
       ofBob.map((entry) => [entry.operation, entry.actor_email]),
       [
         ['operatorReleaseCluster', 'bob@physics.example'],
+        ['setMemberPermissions', 'bob@physics.example'],
         ['setMemberPermissions', 'ada@physics.example'],
       ],
     );
-    assert.equal(ofBob[1].details, 'permissions clusters.read, clusters.ssh → clusters.read');
+    assert.equal(ofBob[2].details, 'permissions clusters.read, clusters.ssh → clusters.read');
     await service.write(`/operator/clusters/${alpha.toUpperCase()}/release`, { as: 'bob' });
     assert.deepEqual(
       (await trail(`&cluster=${alpha}`)).map((entry) => entry.result),
       ['refused: forbidden'],
     );
-    const at = encodeURIComponent(ofBob[1].at);
-    assert.deepEqual((await trail(`&from=${at}`))[0].seq, ofBob[1].seq);
-    assert.ok((await trail(`&to=${at}`)).every((entry) => entry.seq < ofBob[1].seq));
-    const all = await trail();
+    const at = encodeURIComponent(ofBob[2].at);
+    assert.deepEqual((await trail(`&from=${at}`))[0].seq, ofBob[2].seq);
+    assert.ok((await trail(`&to=${at}`)).every((entry) => entry.seq < ofBob[2].seq));
+    const all = await whole();
     const page = await service.business(`/operator/audit?limit=2&after=${all[2].seq}`, { as: 'otto' });
     assert.deepEqual(page.body.entries, all.slice(3, 5));
     assert.equal((await service.business('/operator/audit?limit=1001', { as: 'otto' })).status, 422);
@@ -124,7 +184,7 @@ test('the audit trail', async (t) => {
   });
 
   await t.test('every entry is chained to the one before, from the first', async () => {
-    const entries = (await trail()).map(record);
+    const entries = (await whole()).map(record);
     assert.equal(
       findBreak(
         { seq: 0, hash: '' },
@@ -143,10 +203,12 @@ test('the audit trail', async (t) => {
         /append-only/,
       );
       assert.throws(() => file.exec('delete from audit_entries where seq = 2'), /append-only/);
+      const replaced = 'insert or replace into audit_entries select * from audit_entries where seq = 2';
+      assert.throws(() => file.exec(replaced), /append-only/);
       file.exec('drop trigger audit_entries_stay');
       file.exec("update audit_entries set reason = 'other' where seq = 2");
       file.close();
-      assert.equal(findBreak({ seq: 0, hash: '' }, (await trail()).map(record))?.seq, 2);
+      assert.equal(findBreak({ seq: 0, hash: '' }, (await whole()).map(record))?.seq, 2);
     },
   );
 });

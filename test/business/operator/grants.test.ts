@@ -53,6 +53,23 @@ test('grants, as operators give and end them', async (t) => {
     assert.equal((await all()).length, 1);
   });
 
+  await t.test(
+    'the same request answers 200 with the first result, though the grant has expired',
+    async () => {
+      // The clock was moved on.
+      const soon = new Date(Date.now() + 120_000).toISOString();
+      const body = { ...wish, scope: 'team-r', expires_at: soon };
+      const first = await create(body, 'root', 'replayed');
+      assert.equal(first.status, 201);
+      service.advance(120_000);
+      const again = await create(body, 'root', 'replayed');
+      assert.deepEqual([again.status, again.body], [200, first.body]);
+      assert.equal((await create(body)).status, 400, 'a new request');
+      service.advance(-120_000);
+      await service.write(`/operator/grants/${first.body.grant.id}/revoke`, { as: 'root' });
+    },
+  );
+
   await t.test('nor from the second on in which it is revoked; revoking again changes nothing', async () => {
     const [{ id }] = await own();
     const revoke = (as = 'root') => service.write(`/operator/grants/${id}/revoke`, { as });
@@ -69,6 +86,10 @@ test('grants, as operators give and end them', async (t) => {
     for (const [body, status] of [
       [{ ...wish, expires_at: '2020-01-01T00:00:00Z' }, 400],
       [{ ...wish, expires_at: 'tomorrow' }, 422],
+      [{ ...wish, expires_at: '2030-13-45T99:99:99Z' }, 422],
+      [{ ...wish, expires_at: '2030-06-30T23:59:60Z' }, 422],
+      [{ ...wish, expires_at: '2030-02-30T00:00:00Z' }, 422],
+      [{ ...wish, expires_at: '9999-12-31T23:59:59-01:00' }, 422],
       [{ ...wish, relation: 'slurm.admin' }, 422],
       [{ ...wish, scope: 'Not A Namespace' }, 422],
       [{ ...wish, cluster_id: '00000000-0000-4000-8000-000000000000' }, 404],
@@ -167,6 +188,67 @@ test('clusters, as operators take them into service and out of it', async (t) =>
       assert.equal((await service.write('/operator/clusters/nonsense/release', { as: 'root' })).status, 404);
     },
   );
+});
+
+test('a release ends the grants on the cluster, and the state of its access list no longer changes', async () => {
+  await using service = await startTestApp();
+  const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const list = () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'ada' });
+  await eventually(list, ({ body }) => body.state === 'converged');
+  for (const cluster_id of [alpha, beta]) {
+    const body = { email: 'guest@elsewhere.example', cluster_id, relation: 'kubernetes.developer' };
+    assert.equal((await service.write('/operator/grants', { as: 'root', body })).status, 201);
+  }
+  const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+  const gate = `/resource-access?kind=kubernetes_cluster&id=${alpha}`;
+  assert.equal((await service.business(`${gate}&gate=read`, { token })).status, 200);
+
+  assert.equal((await service.write(`/operator/clusters/${alpha}/release`, { as: 'root' })).status, 200);
+  for (const name of ['read', 'kubernetes']) {
+    assert.equal((await service.business(`${gate}&gate=${name}`, { token })).status, 403, name);
+  }
+  const held = (grants: Reply['body'][]) => grants.map(({ resource_id }) => resource_id);
+  const own = await service.business('/me/resource-grants', { token });
+  assert.deepEqual(held(own.body.grants), [beta]);
+  const all = await service.business('/operator/grants', { as: 'root' });
+  assert.deepEqual(held(all.body.grants.map(({ grant }: Reply['body']) => grant)), [beta]);
+  const read = (id: string) => service.platform(`/clusters/${id}?businessOrgId=${org}`, { token });
+  assert.deepEqual([(await read(alpha)).status, (await read(beta)).status], [403, 200]);
+  const visible = await service.platform(`/clusters?businessOrgId=${org}`, { token });
+  assert.deepEqual(
+    visible.body.items.map(({ id }: { id: string }) => id),
+    [beta],
+  );
+
+  await eventually(
+    () => service.business(`/organizations/${org}/clusters/${alpha}`, { as: 'ada' }),
+    ({ body }) => body.state === 'released',
+  );
+  const before = (await list()).body;
+  assert.notEqual(before.state, 'stale');
+  service.advance(600_000);
+  const later = await service.issuer.token('ada');
+  const path = `/organizations/${org}/clusters/${alpha}/access`;
+  assert.deepEqual((await service.business(path, { token: later })).body, before);
+});
+
+test('the released cluster whose name is used again has changed: version and updated_at say so', async () => {
+  await using service = await startTestApp();
+  const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const commercial = async () =>
+    (await service.business(`/organizations/${org}/clusters/${beta}`, { as: 'ada' })).body;
+  const running = async () =>
+    (await service.platform(`/clusters/${beta}?businessOrgId=${org}`, { as: 'ada' })).body;
+  await service.write(`/operator/clusters/${beta}/release`, { as: 'root' });
+  const before = await eventually(commercial, ({ state }) => state === 'released');
+  const { metadata } = await running();
+  const body = { name: 'beta', organization: 'physics', simulated: { computeNodes: 1, gpusPerNode: 1 } };
+  assert.equal((await service.write('/operator/clusters', { as: 'root', body })).status, 201);
+  const renamed = await running();
+  assert.notEqual(renamed.spec.name, 'beta');
+  assert.ok(renamed.metadata.updatedAt > metadata.updatedAt);
+  const after = await commercial();
+  assert.deepEqual([after.version, after.updated_at], [before.version + 1, renamed.metadata.updatedAt]);
 });
 
 test('organizations, as operators make them', async () => {

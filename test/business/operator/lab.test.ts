@@ -185,3 +185,17 @@ test('an installation as a lab file', async (t) => {
     assert.equal((await service.write('/operator/lab', { as: 'ada', body: { lab: {} } })).status, 403);
   });
 });
+
+test('a plan that releases a cluster says whose jobs end with it', async () => {
+  await using service = await startTestApp({ lab });
+  const clusters = () => service.business('/operator/clusters', { as: 'root' });
+  await eventually(clusters, ({ body }) => body.clusters[0].observed_at !== null);
+  const wanted = { ...lab, clusters: [betaCluster] };
+  const { body } = await service.business('/operator/lab/plan', {
+    as: 'root',
+    method: 'POST',
+    body: { lab: wanted, prune: true },
+  });
+  const restart = { cluster_id: alpha, cluster_name: 'alpha', added: [], removed: [], restarts: [] };
+  assert.deepEqual(body.restarts, [{ ...restart, ended_jobs: [job] }]);
+});

@@ -115,6 +115,34 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await service.business('/me', { as: 'ada' })).status, 200, 'nothing of it stays');
   });
 
+  await t.test('the owner of a retired organization can', async () => {
+    const body = { slug: 'gone', display_name: 'Gone', owner_email: 'lena@physics.example' };
+    const made = await service.write('/operator/organizations', { as: 'root', body });
+    await service.write(`/operator/organizations/${made.body.organization.id}/retire`, { as: 'root' });
+    assert.equal((await change('lena', 'deactivate')).status, 200);
+  });
+
+  await t.test('the installation itself is nobody', async () => {
+    const body = { email: 'Installation@andromeda.invalid' };
+    assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 400);
+  });
+
+  await t.test('an attempt on somebody’s password is in the audit trail', async () => {
+    await change('ada', 'password', { password: 'secret' }, 'rita').catch(() => {});
+    const { id } = await find('ada');
+    const path = `/operator/people/${id}/password`;
+    const reply = await service.write(path, { as: 'rita', method: 'PUT', body: { password: 'taken over' } });
+    assert.equal(reply.status, 403);
+    const { entries } = (await service.business(`/operator/audit?person=${id}&limit=1000`, { as: 'root' }))
+      .body;
+    const last = entries.at(-1);
+    assert.deepEqual(
+      [last.operation, last.result, last.actor_email],
+      ['operatorSetPassword', 'refused: forbidden', 'rita@physics.example'],
+    );
+    assert.ok(!JSON.stringify(entries).includes('taken over'));
+  });
+
   await t.test('there are no passwords to set where another issuer is used', async () => {
     const { status, body } = await change('ada', 'password', { password: 'secret' });
     assert.deepEqual([status, body.code], [409, 'invalid_state']);

@@ -1,6 +1,5 @@
 /** The connection protocol from end to end (RFC 4254): what the gateway passes on keeps its order and its meaning. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Report } from '../../src/domain/manifest.ts';
+import {
+  activateCluster,
+  completeRelease,
+  findCluster,
+  startRelease,
+  updateClusterSettings,
+} from '../../src/store/clusters.ts';
+import { recordObservation } from '../../src/store/observations.ts';
+import { createReservation, endReservation } from '../../src/store/reservations.ts';
+import { alpha, physics } from '../support/app.ts';
+import { openTestStore } from '../support/store.ts';
+
+const at = (minute: number) => Date.parse('2030-01-01T00:00:00.000Z') + minute * 60_000;
+const report = (names: readonly string[], controlPlaneReady = true): Report => ({
+  manifestGeneration: 0,
+  desiredGeneration: 1,
+  controlPlaneReady,
+  machines: names.map((name) => ({ name, ready: true, phase: 'idle' })),
+  runningJobs: [],
+  loginNodes: [],
+  accounts: [],
+  failure: null,
+});
+
+async function open() {
+  const opened = await openTestStore(physics);
+  const { store } = opened;
+  const find = async () => {
+    const cluster = await findCluster(store.read, alpha);
+    assert.ok(cluster);
+    return cluster;
+  };
+  const reports = (names: readonly string[], minute: number, ready?: boolean) =>
+    recordObservation(store, alpha, report(names, ready), at(minute));
+  const resize = (computeNodes: number, minute: number) =>
+    store.write(async (tx) =>
+      updateClusterSettings(tx, await find(), { simulated: { computeNodes, gpusPerNode: 8 } }, at(minute)),
+    );
+  return { store, find, reports, resize, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+}
+
+test('assigned_node_count follows the machines that the cluster reports', async () => {
+  await using lab = await open();
+  assert.equal((await lab.find()).assigned_node_count, 0);
+  await lab.reports(['a', 'b'], 1);
+  await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
+  assert.equal((await lab.find()).assigned_node_count, 2);
+
+  const before = await lab.find();
+  await lab.reports(['a', 'b'], 2);
+  assert.deepEqual(await lab.find(), before, 'nothing new');
+  await lab.reports(['a', 'b', 'c'], 3);
+  const grown = await lab.find();
+  assert.deepEqual(
+    [grown.assigned_node_count, grown.version, grown.updated_at],
+    [3, before.version + 1, '2030-01-01T00:03:00.000Z'],
+  );
+  await lab.reports(['d'], 4);
+  assert.equal((await lab.find()).assigned_node_count, 1, 'the others are retired');
+  await lab.reports([], 5, false);
+  assert.equal((await lab.find()).assigned_node_count, 1, 'nobody was there to name machines');
+});
+
+test('a released cluster has no nodes assigned', async () => {
+  await using lab = await open();
+  await lab.reports(['a', 'b'], 1);
+  await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
+  await lab.store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, at(2)));
+  assert.equal((await lab.find()).assigned_node_count, 2, 'until it is released');
+  await lab.store.write((tx) => completeRelease(tx, alpha, at(3)));
+  assert.equal((await lab.find()).assigned_node_count, 0);
+});
+
+test('expected_node_count follows the lab’s computeNodes, unless a reservation says otherwise', async () => {
+  await using lab = await open();
+  await lab.resize(5, 1);
+  assert.equal((await lab.find()).expected_node_count, 5);
+
+  const reserve = (nodeCount: number, endsAt: number | null, minute: number) =>
+    lab.store.write(async (tx) => createReservation(tx, await lab.find(), { nodeCount, endsAt }, at(minute)));
+  const reservation = await reserve(3, null, 2);
+  await lab.resize(6, 3);
+  assert.equal((await lab.find()).expected_node_count, 3);
+  await lab.store.write((tx) => endReservation(tx, reservation, at(4)));
+  await lab.resize(7, 5);
+  assert.equal((await lab.find()).expected_node_count, 7);
+
+  await reserve(2, at(8), 6);
+  await lab.resize(8, 7);
+  assert.equal((await lab.find()).expected_node_count, 2);
+  await lab.resize(9, 8);
+  assert.equal((await lab.find()).expected_node_count, 9, 'its time was up');
+});

@@ -1,0 +1,156 @@
+/** Who is let in and who stays, in the whole service with OpenSSH's own client: the contract's sentences on closing. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
+import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
+
+/** The three ways to be connected: with a session, with a forward only, with a file transfer only. */
+async function openAll(person: SshPerson, service: TestApp) {
+  const shell = person.start([person.target, 'echo up; exec sleep 60']);
+  await shell.said;
+  const echo = createServer((socket) => socket.end('pong'));
+  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+  const [local = 0] = await freePorts(1);
+  const { port } = echo.address() as { port: number };
+  const forward = person.start(['-N', '-L', `127.0.0.1:${local}:localhost:${port}`, person.target]);
+  const sftp = spawn('sftp', [...sftpOptions(person, service), '127.0.0.1'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const transfer = new Promise<{ status: number | null; err: string }>((resolve) => {
+    let err = '';
+    sftp.stderr.setEncoding('utf8').on('data', (part) => {
+      err += part;
+    });
+    sftp.on('close', (status) => resolve({ status, err }));
+  });
+  const sessions = async () =>
+    (await service.business('/operator/sessions', { as: 'root' })).body.sessions.length as number;
+  await eventually(sessions, (count) => count === 3);
+  echo.close();
+  return { shell: shell.ended, forward: forward.ended, transfer, sessions };
+}
+
+/** sftp has no -l, and another flag for the port. */
+function sftpOptions(person: SshPerson, service: TestApp): string[] {
+  const rest = person.options.filter(
+    (option, at, all) => !['-p', '-l'].includes(option) && !['-p', '-l'].includes(all[at - 1] ?? ''),
+  );
+  return [...rest, '-P', `${service.gatewayPort}`, '-o', `User=${alpha}.bob`];
+}
+
+const closings: [
+  what: string,
+  said: RegExp,
+  change: (service: TestApp, bob: SshPerson) => Promise<unknown>,
+][] = [
+  [
+    'when the key used is revoked',
+    /This key was revoked/,
+    (service, bob) => service.write(`/me/ssh-keys/${bob.keyId}/revoke`, { as: 'bob' }),
+  ],
+  [
+    'when the user’s access is revoked: clusters.ssh is gone',
+    /Your SSH access to this cluster was removed/,
+    (service, bob) =>
+      service.write(`/organizations/${bob.orgId}/members/${bob.userId}/permissions`, {
+        as: 'ada',
+        method: 'PUT',
+        body: { permissions: ['clusters.read'] },
+      }),
+  ],
+  [
+    'when the user’s access is revoked: no longer a member',
+    /Your SSH access to this cluster was removed/,
+    (service, bob) =>
+      service.write(`/organizations/${bob.orgId}/members/${bob.userId}/remove`, { as: 'ada' }),
+  ],
+  [
+    'when the cluster is released',
+    /This cluster is releas(ing|ed) \(cluster_inactive\)/,
+    (service) => service.write(`/operator/clusters/${alpha}/release`, { as: 'root' }),
+  ],
+];
+for (const [what, said, change] of closings)
+  test(`sessions closed by the gateway, forwarded connections and file transfers too: ${what}`, async () => {
+    await using service = await startTestApp();
+    using bob = await sshPerson(service, 'bob');
+    const open = await openAll(bob, service);
+    const start = Date.now();
+    const reply = (await change(service, bob)) as { status: number; body: unknown };
+    assert.ok(reply.status < 300, JSON.stringify(reply.body));
+    const [shell, forward, transfer] = await Promise.all([open.shell, open.forward, open.transfer]);
+    assert.ok(Date.now() - start < 4000, `${Date.now() - start} ms`);
+    assert.equal(shell.status, 255);
+    assert.match(shell.err, said);
+    assert.equal(forward.status, 255);
+    assert.match(forward.err, said);
+    assert.notEqual(transfer.status, 0);
+    assert.match(transfer.err, said);
+    const again = await bob.ssh([bob.target, 'true']);
+    assert.equal(again.status, 255);
+    assert.match(again.err, /Permission denied/);
+  });
+
+test('not closed: by another member’s key change that leaves the user list unchanged, nor by a shell or permission change of one’s own', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  using ada = await sshPerson(service, 'ada');
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  using second = await sshPerson(service, 'ada');
+  await service.write(`/me/ssh-keys/${second.keyId}/revoke`, { as: 'ada' });
+  await service.write('/me/login-shell', { as: 'bob', method: 'PUT', body: { login_shell: '/bin/sh' } });
+  await service.write(`/organizations/${bob.orgId}/members/${bob.userId}/permissions`, {
+    as: 'ada',
+    method: 'PUT',
+    body: { permissions: ['clusters.read', 'clusters.ssh.admin'] },
+  });
+  await eventually(bob.access, ({ ready }) => ready === true);
+  await sleep(1500);
+  assert.equal(session.child.exitCode, null);
+  assert.equal((await ada.ssh([ada.target, 'exit 4'])).status, 4);
+});
+
+test('when the gateway cannot confirm access: a new login after two minutes without an observation, an open session after five', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  const silent = {
+    clusters: physics.clusters?.slice(0, 1).map((cluster) => ({
+      ...cluster,
+      simulated: { ...(cluster.simulated ?? { computeNodes: 1, gpusPerNode: 1 }), silent: true },
+    })),
+  };
+  const applied = await service.write('/operator/lab', { as: 'root', body: { lab: silent } });
+  assert.equal(applied.status, 200, JSON.stringify(applied.body));
+  await sleep(500);
+  service.advance(150_000);
+  const refused = await bob.ssh([bob.target, 'true']);
+  assert.match(
+    refused.err,
+    /the cluster has not reported lately \(observation_stale\)\. Wait for its next report/,
+  );
+  await sleep(5500);
+  assert.equal(session.child.exitCode, null, 'it is looked at every five seconds, and stays');
+  service.advance(151_000);
+  const ended = await session.ended;
+  assert.equal(ended.status, 255);
+  assert.match(ended.err, /Your access cannot be confirmed: the cluster has not reported lately/);
+});
+
+test('an operator ends a session with a reason, which the person reads', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  const { body } = await service.business('/operator/sessions', { as: 'root' });
+  const [{ id }] = body.sessions;
+  const reason = `Maintenance of the file server. ${'Please log in again at noon. '.repeat(8)}`.trim();
+  await service.write(`/operator/sessions/${id}/close`, { as: 'root', reason });
+  assert.ok((await session.ended).err.includes(reason));
+});

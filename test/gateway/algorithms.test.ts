@@ -1,0 +1,120 @@
+/** What the gateway offers in key exchange, and the post-quantum exchange within ssh2. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { createAnswer, createQuestion, HYBRID } from '../../src/gateway/hybrid-kex.ts';
+import { reader } from '../../src/gateway/wire.ts';
+import { type Lab, openLab, whyNot } from './lab.ts';
+
+/** The name-lists of the gateway's KEXINIT, as they come over the wire before anything is said. */
+async function offered(port: number): Promise<string[][]> {
+  const socket = connect(port, '127.0.0.1');
+  let bytes = Buffer.alloc(0);
+  socket.write('SSH-2.0-test\r\n');
+  for await (const chunk of socket) {
+    bytes = Buffer.concat([bytes, chunk]);
+    const start = bytes.indexOf('\n') + 1;
+    if (bytes.length > start + 4 && bytes.length >= start + 4 + bytes.readUInt32BE(start)) break;
+  }
+  socket.destroy();
+  const fields = reader(bytes, bytes.indexOf('\n') + 1 + 5 + 17);
+  return Array.from({ length: 8 }, () => fields.text().split(','));
+}
+
+const known = (kind: string) => execFileSync('ssh', ['-Q', kind], { encoding: 'utf8' }).split('\n');
+
+describe('only modern algorithms', { skip: whyNot }, () => {
+  let lab: Lab;
+  before(async () => {
+    lab = await openLab();
+  });
+  after(() => lab.close());
+
+  test('no SHA-1, no CBC, no compression, strict key exchange, a post-quantum exchange first', async () => {
+    const [kex = [], hostKeys = [], ...rest] = await offered(lab.gateway.port);
+    const [ciphersUp = [], ciphersDown = [], macsUp = [], macsDown = [], zipUp = [], zipDown = []] = rest;
+    assert.equal(kex[0], HYBRID);
+    assert.ok(kex.includes('kex-strict-s-v00@openssh.com'));
+    assert.deepEqual(hostKeys, ['ssh-ed25519']);
+    assert.deepEqual([zipUp, zipDown], [['none'], ['none']]);
+    assert.deepEqual([ciphersUp, macsUp], [ciphersDown, macsDown]);
+    for (const name of [...kex, ...ciphersUp, ...macsUp])
+      assert.doesNotMatch(name, /sha1(?!\d)|cbc|arcfour|3des|md5|group1[-_]|umac-64|diffie-hellman/, name);
+    for (const mac of macsUp) assert.match(mac, /^hmac-sha2-(256|512)-etm@openssh\.com$/);
+  });
+
+  const old: [option: string, kind: string, names: string[]][] = [
+    ['KexAlgorithms', 'kex', ['diffie-hellman-group1-sha1', 'diffie-hellman-group14-sha1']],
+    ['Ciphers', 'cipher', ['aes128-cbc', '3des-cbc']],
+    ['MACs', 'mac', ['hmac-sha1', 'hmac-md5']],
+  ];
+  for (const [option, kind, names] of old)
+    for (const name of names)
+      test(`refused: ${name}`, {
+        skip: !known(kind).includes(name) && 'this ssh has no such thing',
+      }, async () => {
+        const more = kind === 'mac' ? ['-o', 'Ciphers=aes128-ctr'] : [];
+        const ran = await lab.ssh([...more, '-o', `${option}=${name}`, 'gateway', 'true']);
+        assert.equal(ran.status, 255);
+        assert.match(ran.err, /no matching|Handshake failed|Connection (reset|closed)|protocol error/i);
+        assert.deepEqual(lab.gateway.sessions(), []);
+      });
+
+  test('AES-GCM before ChaCha20 where the processor has AES', async () => {
+    const hasAes = /\baes\b/.test(execFileSync('cat', ['/proc/cpuinfo'], { encoding: 'latin1' }));
+    const ran = await lab.ssh(['-v', 'gateway', 'exit 3']);
+    assert.equal(ran.status, 3);
+    assert.match(
+      ran.err,
+      hasAes ? /cipher: aes128-gcm@openssh\.com/ : /cipher: chacha20-poly1305@openssh\.com/,
+    );
+    assert.match(ran.err, /compression: none/);
+  });
+
+  for (const kex of known('kex').filter((name) => /^(curve25519|ecdh-sha2|mlkem)/.test(name)))
+    test(`OpenSSH's ${kex}, with new keys on the way`, async () => {
+      const args = `${lab.options.join(' ')} -v -o KexAlgorithms=${kex} -o RekeyLimit=300K`;
+      const ran = await lab.run('sh', [
+        '-c',
+        `head -c 2000000 /dev/urandom > k; ssh ${args} gateway cat < k | cmp - k`,
+      ]);
+      assert.equal(ran.status, 0, ran.err);
+      assert.ok(ran.err.includes(`kex: algorithm: ${kex}`));
+      assert.ok((ran.err.match(/SSH2_MSG_KEXINIT received/g)?.length ?? 0) > 3);
+    });
+});
+
+test(`${HYBRID}: both halves come to one secret of 32 bytes, each time another`, () => {
+  const secrets = new Set<string>();
+  for (let n = 0; n < 20; n += 1) {
+    const client = createQuestion();
+    const server = createAnswer();
+    assert.equal(client.toSend().length, 1216);
+    const secret = server.secret(client.toSend());
+    assert.equal(server.toSend().length, 1120);
+    assert.deepEqual(client.secret(server.toSend()), secret);
+    assert.equal(secret.length, 32);
+    secrets.add(secret.toString('hex'));
+  }
+  assert.equal(secrets.size, 20);
+});
+
+test(`${HYBRID}: a changed byte of either half gives another secret, or none`, () => {
+  for (const at of [0, 500, 1087, 1100]) {
+    const client = createQuestion();
+    const server = createAnswer();
+    const secret = server.secret(client.toSend());
+    const reply = Buffer.from(server.toSend());
+    reply.writeUInt8(reply.readUInt8(at) ^ 1, at);
+    assert.notDeepEqual(client.secret(reply), secret);
+  }
+  const { toSend } = createQuestion();
+  assert.throws(() => createAnswer().secret(toSend().subarray(1)), /1215 bytes in place of 1216/);
+  assert.throws(() => createAnswer().secret(Buffer.alloc(1216)));
+  // A coefficient beyond the modulus (FIPS 203, section 7.2), and a point that gives zero (RFC 8731, section 3).
+  assert.throws(() =>
+    createAnswer().secret(Buffer.concat([Buffer.alloc(1184, 255), toSend().subarray(1184)])),
+  );
+  assert.throws(() => createAnswer().secret(Buffer.concat([toSend().subarray(0, 1184), Buffer.alloc(32)])));
+});

@@ -1,0 +1,124 @@
+/** What both APIs make of parameters and bodies, whatever the operation. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alpha, physics, type Reply, startTestApp } from '../support/app.ts';
+
+test('requests', async (t) => {
+  await using service = await startTestApp({
+    lab: { ...physics, users: [{ email: 'root@physics.example', staff: ['staff.operate', 'staff.audit'] }] },
+  });
+  const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const configuration = `/clusters/${alpha}/scheduler-configuration?businessOrgId=${org}`;
+  const put = (body: unknown, headers: Record<string, string> = {}) =>
+    service.platform(configuration, { as: 'ada', method: 'PUT', body, headers });
+  const stored = async () => (await service.platform(configuration, { as: 'ada' })).body;
+  const refused = ({ status, body }: Reply, expected: number, what?: string) =>
+    assert.deepEqual([status, body.code], [expected, 'invalid_request'], what);
+
+  await t.test('an integer parameter is plain digits, with a minus or without: 422', async () => {
+    const page = (limit: string) =>
+      service.platform(`/clusters?businessOrgId=${org}&limit=${limit}`, { as: 'ada' });
+    for (const text of [
+      '0x10',
+      '1e1',
+      '%201',
+      '1%20',
+      '%2B5',
+      '5%0A',
+      '1.0',
+      '1_0',
+      '٣',
+      'true',
+      '0',
+      '-1',
+    ]) {
+      refused(await page(text), 422, text);
+    }
+    refused(await page(`1&limit=2`), 422);
+    for (const text of ['1', '007', '200']) assert.equal((await page(text)).status, 200, text);
+    assert.equal((await page('1')).body.items.length, 1);
+    const audit = (after: string) => service.business(`/operator/audit?after=${after}`, { as: 'root' });
+    assert.equal((await audit('1')).body.entries[0].seq, 2);
+    for (const text of ['0x1', '1e0', '9'.repeat(400)]) refused(await audit(text), 422, text);
+  });
+
+  await t.test('a date that does not exist is 422, in a parameter as in a body', async () => {
+    const audit = (query: string) => service.business(`/operator/audit?${query}`, { as: 'root' });
+    for (const time of ['2030-13-45T99:99:99Z', '2030-02-30T00:00:00Z', '2016-12-31T23:59:60Z']) {
+      refused(await audit(`from=${time}`), 422, time);
+      refused(await audit(`to=${time}`), 422, time);
+      const body = { cluster_id: alpha, node_count: 1, ends_at: time };
+      refused(await service.write('/operator/reservations', { as: 'root', body }), 422, time);
+    }
+    assert.equal((await audit('from=2030-02-28T00:00:00Z&to=2032-02-29T00:00:00%2B01:00')).status, 200);
+  });
+
+  await t.test('an address that cannot be decoded is 401 for strangers, 400 for people', async () => {
+    for (const path of ['/clusters/%zz', '/clusters/%E2%82', `/clusters/%zz/options?businessOrgId=${org}`]) {
+      const stranger = await service.platform(path);
+      assert.deepEqual([stranger.status, stranger.body.code], [401, 'unauthorized'], path);
+      assert.equal(stranger.headers.get('www-authenticate'), 'Bearer');
+      refused(await service.platform(path, { as: 'ada' }), 400, path);
+    }
+  });
+
+  await t.test('where a body is required, none at all is 422 on every write', async () => {
+    const empty: [string, object][] = [
+      ['neither body nor type', {}],
+      ['a type and nothing', { headers: { 'content-type': 'application/json' } }],
+      ['nothing, compressed', { body: '', headers: { 'content-encoding': 'identity' } }],
+    ];
+    for (const [what, call] of empty) {
+      refused(await service.platform(configuration, { as: 'ada', method: 'PUT', ...call }), 422, what);
+      refused(await service.write('/me/ssh-keys', { as: 'ada', ...call }), 422, what);
+      refused(await service.write('/me/login-preferences', { as: 'ada', method: 'PUT', ...call }), 422, what);
+    }
+    const typed = await put('x', { 'content-type': 'text/plain' });
+    refused(typed, 400, 'something that is no JSON');
+  });
+
+  await t.test(
+    'a body that is not UTF-8, or has half a character, is 400 and nothing is stored',
+    async () => {
+      assert.equal((await put({ slurmExtraConfig: 'whole' })).status, 200);
+      const token = await service.issuer.token('ada');
+      const url = (await service.platform('/.well-known/oauth-protected-resource')).body.resource;
+      const send = async (body: Uint8Array<ArrayBuffer>, type = 'application/json') => {
+        const headers = { authorization: `Bearer ${token}`, 'content-type': type };
+        const response = await fetch(url + configuration, { method: 'PUT', headers, body });
+        return { status: response.status, body: await response.json(), headers: response.headers };
+      };
+      const bytes = (middle: number[]) =>
+        Uint8Array.from([...Buffer.from('{"slurmExtraConfig":"'), ...middle, ...Buffer.from('"}')]);
+      for (const middle of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf]]) {
+        refused(await send(bytes(middle)), 400, middle.join());
+      }
+      for (const half of ['\\ud800', '\\uDFFF', 'a\\uDBFFb', '\\udc00\\ud800', '\\\\\\ud800']) {
+        refused(await put(`{"slurmExtraConfig":"${half}"}`), 400, half);
+        refused(await put(`{"prolog":{"${half}":"#!"}}`), 400, half);
+      }
+      refused(
+        await send(Uint8Array.from(Buffer.from('{}', 'utf16le')), 'application/json; charset=utf-16'),
+        400,
+      );
+      assert.deepEqual(await stored(), { slurmExtraConfig: 'whole' });
+
+      for (const [text, read] of [
+        ['\\ud83d\\ude00', '😀'],
+        ['\\uD83D\\uDE00', '😀'],
+        ['\\\\ud800', '\\ud800'],
+        ['😀é', '😀é'],
+      ]) {
+        const reply = await put(`{"slurmExtraConfig":"${text}"}`);
+        assert.deepEqual([reply.status, reply.body.slurmExtraConfig], [200, read]);
+      }
+    },
+  );
+
+  await t.test('other operations take bodies of up to 1 MiB', async () => {
+    const body = JSON.stringify({ public_key: 'x'.repeat(2 ** 20) });
+    const reply = await service.write('/me/ssh-keys', { as: 'ada', body });
+    refused(reply, 400);
+    assert.match(reply.body.message, /1 MiB/);
+  });
+});
