@@ -7,17 +7,20 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
+ *                        · echo.ts · idle.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
- * write-load.ts, probe.ts, gateway.ts. A few aims are absolute, where people feel the time and not the ratio.
+ * write-load.ts, probe.ts, gateway.ts, hold.ts. A few aims are absolute, where people feel the time and not the ratio.
  *
  * Everything lives below one temporary folder and ends with this process (scratch.ts).
  */
 import { parseArgs } from 'node:util';
 import { benchConnect } from './connect.ts';
 import { benchCopy } from './copy.ts';
+import { benchEcho } from './echo.ts';
 import { benchHttp } from './http.ts';
+import { benchIdle } from './idle.ts';
 import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
 import { benchStartUp } from './start-up.ts';
@@ -31,6 +34,8 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   organization: benchOrganization,
   copy: benchCopy,
   connect: benchConnect,
+  echo: benchEcho,
+  idle: benchIdle,
 };
 
 const names = Object.keys(benches).join(', ');

@@ -1,13 +1,22 @@
 /** An sshd as login node, a second one as jump host, and the gateway in a process of its own, all on loopback. */
+import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../test/support/ports.ts';
 import type { GatewayOrder } from './gateway.ts';
+import { program } from './program.ts';
 import type { Scratch } from './scratch.ts';
 import { answers } from './service.ts';
 
 export interface SshLab {
+  /** The process of the gateway, and the sshd that is the jump host. */
+  gateway: ChildProcess;
+  jump: ChildProcess;
+  ports: { node: number; jump: number; gateway: number };
+  /** The person's private key, and the names to log in with. */
+  userKeyFile: string;
+  names: { node: string; gateway: string };
   /** Arguments of `ssh` that lead to the same sshd three ways, with further lines of ssh_config. */
   ways(...options: string[]): Record<'direct' | 'jump' | 'ours', readonly string[]>;
 }
@@ -36,7 +45,7 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
   const [nodePort = 0, jumpPort = 0, gatewayPort = 0] = await freePorts(3);
   writeFileSync(join(dir, 'authorized'), `${keys.user}\n${keys.client}\n`);
   startSshd(scratch, dir, 'node', nodePort);
-  startSshd(scratch, dir, 'jump', jumpPort);
+  const jump = startSshd(scratch, dir, 'jump', jumpPort);
 
   const username = userInfo().username;
   const order: GatewayOrder = {
@@ -48,9 +57,7 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
     username,
     loginNode: { host: '127.0.0.1', port: nodePort, hostKey: keys.node ?? '' },
   };
-  scratch.start([process.execPath, join(import.meta.dirname, 'gateway.ts'), JSON.stringify(order)], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  const gateway = scratch.start(program('gateway.ts', order), { stdio: ['ignore', 'ignore', 'inherit'] });
   await Promise.all([nodePort, jumpPort, gatewayPort].map((port) => answers(port, /^SSH-2\.0-/)));
 
   const host = (name: string, port: number, user: string) =>
@@ -74,6 +81,11 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
     host('gateway', gatewayPort, loginName),
   ];
   return {
+    gateway,
+    jump,
+    ports: { node: nodePort, jump: jumpPort, gateway: gatewayPort },
+    userKeyFile: join(dir, 'user'),
+    names: { node: username, gateway: loginName },
     ways(...options) {
       // In the file, for `ssh -J` hands hardly a flag but this one on to the ssh that it starts for the jump.
       const file = join(scratch.folder('ssh-config'), 'config');
@@ -88,7 +100,7 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
   };
 }
 
-function startSshd(scratch: Scratch, dir: string, name: string, port: number): void {
+function startSshd(scratch: Scratch, dir: string, name: string, port: number): ChildProcess {
   // Debian's sshd refuses to start as root without it; systemd makes it with the service.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   const file = join(dir, `${name}.config`);
@@ -104,5 +116,5 @@ function startSshd(scratch: Scratch, dir: string, name: string, port: number): v
     'MaxStartups 200',
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
-  scratch.start([sshd ?? 'sshd', '-D', '-e', '-f', file], { stdio: 'ignore' });
+  return scratch.start([sshd ?? 'sshd', '-D', '-e', '-f', file], { stdio: 'ignore' });
 }

@@ -4,7 +4,7 @@ import type { Manifest, Report } from '../domain/manifest.ts';
 export interface Driver {
   /**
    * What the cluster is like now, asked of the cluster itself. Throws when it cannot be reached, in which case
-   * nothing is recorded and the last report ages.
+   * nothing is recorded and the last report ages. May be asked while `apply` is under way.
    */
   observe(signal: AbortSignal): Promise<Report>;
   /** Makes the manifest so. May be called again with the same one, and after having been cut off half-way. */

@@ -34,14 +34,14 @@ interface Worker {
   /** When the first change came that no pass has carried to the cluster yet. */
   changedAt: number | undefined;
   failures: number;
+  /** What the cluster last said a person must mend. */
+  failure: string | null;
 }
 
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
 /** How many passes work with the database at the same time; any number waits for clusters. */
 const passesAtOnce = 4;
-/** A cluster that neither answers nor fails is given up for this time, and tried again. */
-const passLimitMs = 120_000;
 
 export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   const { store, log } = options;
@@ -63,6 +63,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         dirty: false,
         changedAt: performance.now(),
         failures: 0,
+        failure: null,
       };
       workers.set(cluster.id, worker);
       schedule(worker, 0);
@@ -91,13 +92,12 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     worker.changedAt = undefined;
     const since = (then: number) => Math.round(performance.now() - then);
     try {
-      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(passLimitMs)]);
-      const deps = { store, lists, inTurn, now: options.now };
-      const { released, ...result } = await reconcile(
+      const deps = { store, lists, inTurn, intervalMs: options.intervalMs, now: options.now };
+      const { released, failure, ...result } = await reconcile(
         deps,
         cluster.id,
         (now) => driverOf(worker, now),
-        signal,
+        stopping.signal,
       );
       worker.failures = 0;
       log.debug('sync.passed', { cluster: cluster.name, ms: since(started) });
@@ -106,6 +106,10 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         workers.delete(cluster.id);
         log.info('sync.released', { cluster: cluster.name });
         return undefined;
+      }
+      if (failure !== worker.failure) {
+        if (failure !== null) log.warn('sync.refused', { cluster: cluster.name, failure });
+        worker.failure = failure;
       }
       if (result.applied || result.activated) {
         log.info('sync.applied', {

@@ -1,4 +1,5 @@
 /** One pass over one cluster: list → manifest → observe → plan → apply → record; or its release. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Manifest, Report } from '../domain/manifest.ts';
 import {
   acceptAccessLists,
@@ -24,8 +25,15 @@ export interface ReconcileDeps {
   store: Store;
   lists: ListKeeper;
   inTurn: Queue;
+  /** How often a cluster is looked at, also while something is being applied there. */
+  intervalMs: number;
   now(): number;
 }
+
+/** A cluster that does not say how it is within this time is not there. */
+const observeLimitMs = 60_000;
+/** Compute nodes restart one at a time, which takes its time; longer than this it hangs. */
+const applyLimitMs = 3_600_000;
 
 export interface PassResult {
   /** The manifest in force at the end, 0 where there is none. */
@@ -34,6 +42,8 @@ export interface PassResult {
   activated: boolean;
   /** There is nothing more to be done for this cluster, ever. */
   released: boolean;
+  /** In words, what a person must mend there. */
+  failure: string | null;
 }
 
 /** Brings a cluster to the present truth. Throws when the cluster cannot be reached or changed. */
@@ -48,7 +58,7 @@ export async function reconcile(
   if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
   if (cluster.state === 'releasing' || cluster.state === 'released') {
     if (cluster.state === 'releasing') await release(deps, cluster, openDriver, signal);
-    return { generation: 0, applied: false, activated: false, released: true };
+    return { generation: 0, applied: false, activated: false, released: true, failure: null };
   }
   const manifest = await inTurn(() =>
     cluster.scheduler === 'sunk' ? nextManifest(deps, cluster) : findManifestWithoutList(store.read, cluster),
@@ -56,14 +66,38 @@ export async function reconcile(
 
   // Only now: people's access is computed and shown whether or not the cluster can be reached.
   const driver = await openDriver(cluster);
-  let report = await driver.observe(signal);
+  let activated = false;
+  const look = async (): Promise<Report> => {
+    const report = await driver.observe(atMost(signal, observeLimitMs));
+    if (await inTurn(() => record(deps, cluster, report))) activated = true;
+    return report;
+  };
+  let report = await look();
   const needed = manifest !== undefined && isApplyNeeded(manifest, report);
-  if (manifest && needed) {
-    await driver.apply(manifest, signal);
-    report = await driver.observe(signal);
+  if (needed) {
+    await lookingOn(driver.apply(manifest, atMost(signal, applyLimitMs)), look, deps.intervalMs);
+    report = await look();
   }
-  const activated = await inTurn(() => record(deps, cluster, report));
-  return { generation: report.manifestGeneration, applied: needed, activated, released: false };
+  const { manifestGeneration: generation, failure } = report;
+  const applied = needed && !isApplyNeeded(manifest, report);
+  return { generation, applied, activated, released: false, failure };
+}
+
+/** Waits for work that may take long, looking every so often: who may log in meanwhile depends on recent reports. */
+async function lookingOn(work: Promise<void>, look: () => Promise<unknown>, everyMs: number): Promise<void> {
+  const over = work.then(
+    () => true,
+    () => true,
+  );
+  while (!(await Promise.race([over, sleep(everyMs, false, { ref: false })]))) {
+    // One that cannot be reached at the moment says nothing of the work.
+    await look().catch(() => {});
+  }
+  return work;
+}
+
+function atMost(signal: AbortSignal, ms: number): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
 }
 
 /** The accepted list; undefined when it changed again just now, which brings the next pass. */
@@ -99,7 +133,7 @@ async function release(
 ): Promise<void> {
   try {
     const driver = await openDriver(cluster);
-    await driver.release(signal);
+    await driver.release(atMost(signal, applyLimitMs));
   } catch (error) {
     const isStopping = signal.aborted && (signal.reason as Error).name === 'AbortError';
     if (!isStopping) {

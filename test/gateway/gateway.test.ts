@@ -141,6 +141,13 @@ describe('a session through the gateway', { skip: whyNot }, () => {
     assert.match(ran.err, /remote port forwarding failed/);
   });
 
+  test('what is refused without a word in the protocol is said to whoever asks with -v', async () => {
+    const script = `eval $(ssh-agent) >&2; ssh ${lab.options.join(' ')} -v -A -R 0:localhost:22 gateway true; kill $SSH_AGENT_PID`;
+    const { err } = await lab.run('sh', ['-c', script]);
+    assert.match(err, /Remote: auth-agent-req@openssh\.com is not supported here/);
+    assert.match(err, /Remote: tcpip-forward is not supported here/);
+  });
+
   test('refused: passing environment variables', async () => {
     const ran = await lab.ssh(['-o', 'SetEnv=SECRET=1', 'gateway', 'echo "<$SECRET>"']);
     assert.equal(ran.out, '<>\n');

@@ -12,7 +12,7 @@ import {
   updateClusterSettings,
 } from '../../src/store/clusters.ts';
 import type { Store } from '../../src/store/index.ts';
-import { findObservedAccount } from '../../src/store/observations.ts';
+import { findObservation, findObservedAccount } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
 import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
 import { retryDelay } from '../../src/sync/loop.ts';
@@ -47,6 +47,8 @@ class HandMade implements Driver {
   followsSettings = false;
   failing: Error | undefined;
   hanging = false;
+  /** What applying waits for. */
+  slow: Promise<void> | undefined;
 
   async observe(signal: AbortSignal): Promise<Report> {
     this.observed++;
@@ -59,6 +61,7 @@ class HandMade implements Driver {
 
   async apply(manifest: Manifest): Promise<void> {
     this.applied.push(manifest);
+    await this.slow;
     const { generation, desiredGeneration } = manifest;
     const accounts = [...manifest.accounts];
     this.report = { ...this.report, manifestGeneration: generation, desiredGeneration, accounts };
@@ -385,3 +388,26 @@ for (const [failures, random, ms] of delays) {
     assert.equal(retryDelay(failures, random), ms);
   });
 }
+
+test('a cluster that takes long to apply is looked at meanwhile, so that its people can still log in', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await using house = await start({
+    intervalMs: 20,
+    prepare: ({ alpha }) => {
+      alpha.slow = promise;
+    },
+  });
+  const { store, alpha, alphaId } = house;
+  const report = () => findObservation(store.read, alphaId);
+  await eventually(
+    async () => alpha.applied.length,
+    (count) => count === 1,
+  );
+  const first = await eventually(report, (one) => one !== undefined);
+  await eventually(report, (one) => one !== undefined && one.observed_at > (first?.observed_at ?? ''));
+  const meanwhile = await report();
+  assert.equal(meanwhile?.manifest_generation, 0, 'what is in force is still the old list');
+  assert.equal(alpha.applied.length, 1);
+  resolve();
+  await eventually(report, (one) => one?.manifest_generation === 1);
+});

@@ -98,17 +98,17 @@ test('the audit trail', async (t) => {
     const attempts = [
       () =>
         service.platform(`/organizations/${long}/scheduler-configuration`, {
-          as: 'bob',
+          as: 'otto',
           method: 'PUT',
           body: {},
         }),
       () =>
         service.write('/operator/grants', {
-          as: 'bob',
+          as: 'otto',
           body: { email: 'e@physics.example', cluster_id: long, relation: 'kubernetes.viewer' },
         }),
-      () => service.write(`/operator/clusters/${long}/release`, { as: 'bob' }),
-      () => service.write(`/organizations/${long}/retire`, { as: 'bob' }),
+      () => service.write(`/operator/clusters/${long}/release`, { as: 'otto' }),
+      () => service.write(`/organizations/${long}/retire`, { as: 'otto' }),
     ];
     for (const attempt of attempts) {
       const before = (await trail()).length;

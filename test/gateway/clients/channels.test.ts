@@ -77,7 +77,7 @@ withEachNode('channels', (at) => {
   test('the other side’s end of output leaves input open', async () => {
     const client = await rawClient(at.lab);
     const to = await client.openSession(1);
-    client.transport.send(exec(to, 'exec >&- 2>&-; read line; exit ${#line}'));
+    client.transport.send(exec(to, 'exec >&- 2>&-; read line; exit $(printf %s "$line" | wc -c)'));
     await client.next(SSH.CHANNEL_SUCCESS);
     await sleep(200);
     assert.ok(!client.types().includes(CHANNEL_CLOSE));

@@ -56,6 +56,19 @@ withEachNode(
   { rekeyBytes: 3_000_000 },
 );
 
+withEachNode(
+  'new keys by time',
+  (at) => {
+    test('in an otherwise quiet session, which goes on', async () => {
+      const ran = await at.lab.ssh(['-v', 'gateway', 'sleep 2; cat'], 'still here');
+      assert.deepEqual([ran.status, ran.out], [0, 'still here'], ran.err);
+      const exchanges = ran.err.match(/SSH2_MSG_NEWKEYS received/g)?.length ?? 0;
+      assert.ok(exchanges > 2, `${exchanges} key exchanges`);
+    });
+  },
+  { rekeyMs: 400, recheckMs: 200 },
+);
+
 const scripts: Record<string, string> = {
   paramiko: `
 import os, sys, threading, paramiko

@@ -1,0 +1,25 @@
+/** Stands in for src/embedded.ts in the executable: its texts are inside, and its processes are itself again. */
+import { getAsset } from 'node:sea';
+import { dirname } from 'node:path';
+import { loginNodeRole } from './role.ts';
+
+export const codeRoot: string = dirname(process.execPath);
+
+export function programText(path: string): string {
+  return getAsset(`text/${path}`, 'utf8');
+}
+
+export function loginNodeArguments(): string[] {
+  return [loginNodeRole];
+}
+
+/** Where addons are unpacked: another process must come to the same place (addons.ts). */
+export function inheritedEnvironment(): Record<string, string> {
+  const names = ['HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'CACHE_DIRECTORY'];
+  return Object.fromEntries(
+    names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+  );
+}
+
+/** The code comes with what V8 made of it (code.ts). */
+export function keepCompiled(): void {}

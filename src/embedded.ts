@@ -1,0 +1,33 @@
+/**
+ * What depends on how the program lies on the disk: here as a checkout. In the executable that `npm run build` makes,
+ * scripts/build/executable/embedded.ts stands in for this file. Nothing else may ask where its own file is.
+ */
+import { readFileSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+/** The folder that must be within reach for another process of the program to start. */
+export const codeRoot: string = join(import.meta.dirname, '..');
+
+/** The text of a file of the program that is not code, by its path below src/. */
+export function programText(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), 'utf8');
+}
+
+/** What follows the executable's name to start a login node's process, with the code where `codeDir` says. */
+export function loginNodeArguments(codeDir: string): string[] {
+  return [join(codeDir, 'src', 'login-node', 'main.ts')];
+}
+
+/** What another process of the program needs of our environment beside PATH. */
+export function inheritedEnvironment(): Record<string, string> {
+  return {};
+}
+
+/** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be kept, it is not. */
+export function keepCompiled(): void {
+  enableCompileCache(
+    join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'andromeda', 'compiled'),
+  );
+}
