@@ -63,3 +63,13 @@ export function createFramer(
     },
   };
 }
+
+/** How a direction frames its packets: the block that lengths are a multiple of, and whether the length is encrypted. */
+export type Framing = 'gcm' | 'chacha' | 'other';
+
+/** Packets can be framed here where the native addon does the cipher. */
+export function cipherFraming(cipher: string, made: { _instance?: object }): Framing {
+  if (made._instance === undefined) return 'other';
+  if (cipher.includes('-gcm')) return 'gcm';
+  return cipher.startsWith('chacha20') ? 'chacha' : 'other';
+}

@@ -9,7 +9,8 @@ import type { Route } from './decision.ts';
 import type { GatewayLimits } from './limits.ts';
 import { DISCONNECT, SSH } from './messages.ts';
 import type { PrivateKey } from './ssh2.ts';
-import { type End, Transport } from './transport.ts';
+import { Transport } from './transport.ts';
+import type { End } from './transport-options.ts';
 import { blobOf, signatureBlob, signedData } from './user-key.ts';
 import { message, sshString } from './wire.ts';
 

@@ -6,17 +6,11 @@
  */
 import type { Socket } from 'node:net';
 import { offerToClient, readClientCiphers } from './algorithms.ts';
-import { createFramer, type Framer, type Further, TAG } from './framing.ts';
+import { cipherFraming, createFramer, type Framer, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
-import {
-  createProtocol,
-  kexLists,
-  type Negotiated,
-  type Offer,
-  type PrivateKey,
-  type Protocol,
-} from './ssh2.ts';
+import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
+import type { End, TransportOptions } from './transport-options.ts';
 import { message, reader } from './wire.ts';
 
 /** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
@@ -27,26 +21,6 @@ const LARGE_PACKET = 256 * 1024;
 /** How long a client may keep its KEXINIT back before it gets ours. */
 const OPENING_MS = 500;
 const LINGER_MS = 500;
-
-export interface TransportOptions {
-  socket: Socket;
-  /** Server: our host key. */
-  hostKey?: PrivateKey;
-  /** Client: what to offer and which host key to believe. */
-  offer?: Offer;
-  verifyHostKey?(blob: Buffer): boolean;
-  limits: { readonly backlogBytes: number; readonly backlogHardBytes: number; readonly rekeyBytes: number };
-  onReady(negotiated: Negotiated): void;
-}
-
-/** Why a transport ended: the other side said so, the connection went away, somebody broke the protocol, or we ended it. */
-export interface End {
-  by: 'peer' | 'network' | 'protocol' | 'us';
-  text: string;
-}
-
-/** How a direction frames its packets: the block that lengths are a multiple of, and whether the length is encrypted. */
-type Framing = 'gcm' | 'chacha' | 'other';
 
 export class Transport {
   /** Every message that is not the transport's own. Set by whoever is in charge of the connection now. */
@@ -270,8 +244,8 @@ export class Transport {
     const server = this.#options.hostKey !== undefined;
     const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
     const outbound = server ? negotiated.sc.cipher : negotiated.cs.cipher;
-    this.#in = framing(inbound, this.#protocol._decipher);
-    this.#out = framing(outbound, this.#protocol._cipher);
+    this.#in = cipherFraming(inbound, this.#protocol._decipher);
+    this.#out = cipherFraming(outbound, this.#protocol._cipher);
     if (this.#ready) {
       this.#measure();
       this.#hold();
@@ -417,10 +391,3 @@ export class Transport {
 }
 
 const isOfExchange = (type = 0) => type >= SSH.KEXINIT && type < SSH.USERAUTH_REQUEST;
-
-/** Packets can be framed here where the native addon does the cipher. */
-function framing(cipher: string, made: { _instance?: object }): Framing {
-  if (made._instance === undefined) return 'other';
-  if (cipher.includes('-gcm')) return 'gcm';
-  return cipher.startsWith('chacha20') ? 'chacha' : 'other';
-}

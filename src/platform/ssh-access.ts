@@ -1,7 +1,7 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
 import { loginModeOf, loginNodesFor } from '../domain/manifest.ts';
 import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
-import { findAccessList, isOnAccessList } from '../store/access-lists.ts';
+import { findAccessList, isOnAcceptedList } from '../store/access-lists.ts';
 import { findUsername } from '../store/members.ts';
 import { findObservation, findObservedAccount, reportOf } from '../store/observations.ts';
 import { findSshKeySet, listSshKeys } from '../store/ssh-keys.ts';
@@ -24,7 +24,7 @@ export async function getSshAccess(
     listSshKeys(db, userId),
     findSshKeySet(db, userId),
     findAccessList(db, clusterId),
-    isOnAccessList(db, clusterId, userId),
+    isOnAcceptedList(db, clusterId, userId),
     findObservation(db, clusterId),
     findObservedAccount(db, clusterId, userId),
   ]);
@@ -40,7 +40,7 @@ export async function getSshAccess(
     keySetGeneration: keySet?.generation ?? 0,
     observedKeySetGeneration: account?.ssh_key_set_generation ?? 0,
     takesAccessList,
-    inManifest: inManifest && list?.accepted_generation === list?.generation,
+    inManifest,
     listGeneration: list?.generation ?? 0,
     observedManifestGeneration: observation?.manifest_generation ?? 0,
     gatewayUp: report !== undefined && loginNodesFor(report, username ?? '').length > 0,

@@ -5,6 +5,7 @@
 import type { Selectable } from 'kysely';
 import type { AccessListUser } from '../domain/access-list.ts';
 import type { Reader, Store, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { AccessListTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -20,8 +21,12 @@ const pageSize = 200;
 
 /** The newest list of a cluster; undefined before the first. */
 export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
-  return db.selectFrom('access_lists').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst();
+  return (await listOf(db, clusterId))[0];
 }
+
+const listOf = prepared((db, clusterId: string) =>
+  db.selectFrom('access_lists').selectAll().where('cluster_id', '=', clusterId),
+);
 
 /** The newest list of a cluster with its users by ID, both of the same moment; undefined before the first. */
 export async function readAccessList(
@@ -40,14 +45,23 @@ export async function readAccessList(
   });
 }
 
-/** Whether a person is on the newest list of a cluster. */
-export async function isOnAccessList(db: Reader, clusterId: string, userId: string): Promise<boolean> {
-  const row = await listedUsers(db, clusterId)
-    .where('u.user_id', '=', userId)
-    .select('u.user_id')
-    .executeTakeFirst();
-  return row !== undefined;
+/**
+ * Whether a person is on the newest list of a cluster, and was on one that was accepted. The newest may wait for its
+ * acceptance, which says nothing of them.
+ */
+export async function isOnAcceptedList(db: Reader, clusterId: string, userId: string): Promise<boolean> {
+  return (await acceptedOn(db, clusterId, userId)).length > 0;
 }
+
+const acceptedOn = prepared((db, clusterId: string, userId: string) =>
+  listedUsers(db, clusterId)
+    .innerJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'u.org_id').onRef('n.user_id', '=', 'u.user_id'),
+    )
+    .where('u.user_id', '=', userId)
+    .where('n.uid', 'is not', null)
+    .select('u.user_id'),
+);
 
 /** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
 export async function createAccessList(

@@ -9,6 +9,7 @@ import type { Report } from '../domain/manifest.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
 import { recordMachines } from './machines.ts';
+import { prepared } from './prepared.ts';
 import type { ObservationTable, ObservedAccountTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -18,8 +19,12 @@ export type Observation = Selectable<ObservationTable>;
 export type StoredReport = Omit<Report, 'accounts'>;
 
 export async function findObservation(db: Reader, clusterId: string): Promise<Observation | undefined> {
-  return db.selectFrom('observations').selectAll().where('cluster_id', '=', clusterId).executeTakeFirst();
+  return (await observationOf(db, clusterId))[0];
 }
+
+const observationOf = prepared((db, clusterId: string) =>
+  db.selectFrom('observations').selectAll().where('cluster_id', '=', clusterId),
+);
 
 /** What a cluster confirmed of one person: what it says of them by name, or else what its list version says. */
 export async function findObservedAccount(
@@ -27,14 +32,20 @@ export async function findObservedAccount(
   clusterId: string,
   userId: string,
 ): Promise<Selectable<ObservedAccountTable> | undefined> {
-  const named = await db
+  const [named] = await namedAccount(db, clusterId, userId);
+  return named ?? (await listedAccount(db, clusterId, userId))[0];
+}
+
+const namedAccount = prepared((db, clusterId: string, userId: string) =>
+  db
     .selectFrom('observed_accounts')
     .selectAll()
     .where('cluster_id', '=', clusterId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst();
-  if (named) return named;
-  return db
+    .where('user_id', '=', userId),
+);
+
+const listedAccount = prepared((db, clusterId: string, userId: string) =>
+  db
     .selectFrom('observations as o')
     .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
     .innerJoin('access_list_users as l', 'l.org_id', 'c.organization_id')
@@ -51,9 +62,8 @@ export async function findObservedAccount(
     .whereRef('l.since_version', '<=', 'o.list_version')
     .where((eb) =>
       eb.or([eb('l.until_version', 'is', null), eb('l.until_version', '>', eb.ref('o.list_version'))]),
-    )
-    .executeTakeFirst();
-}
+    ),
+);
 
 /** What an observation says. */
 export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {

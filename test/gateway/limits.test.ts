@@ -147,8 +147,8 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('login grace: whoever takes too long is told so', async () => {
-    await withLab({ loginGraceMs: 700 }, async (lab) => {
-      lab.decide.next = (route) => sleep(2000).then(() => ({ allowed: true, route }));
+    await withLab({ loginGraceMs: 2500 }, async (lab) => {
+      lab.decide.next = (route) => sleep(6000).then(() => ({ allowed: true, route }));
       const ran = await lab.ssh(['gateway', 'true']);
       assert.equal(ran.status, 255);
       assert.match(ran.err, /The login took too long/);

@@ -1,12 +1,14 @@
 /** Session records: what the audit trail says of sessions, made by OpenSSH's own client in the whole service. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { startSessionRecords } from '../../src/app-records.ts';
 import { createUses, type GatewayEvent } from '../../src/gateway/events.ts';
 import { createLogger } from '../../src/log.ts';
-import type { Store } from '../../src/store/index.ts';
+import { openStore, type Store } from '../../src/store/index.ts';
 import { alpha, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
 interface Entry {
@@ -85,6 +87,34 @@ test('a person’s own key that is refused is recorded once, however often it is
   assert.equal(refused.target, bob.keyId);
   assert.equal(refused.result, 'refused: key_revoked');
   assert.equal(refused.subject_user_id, bob.userId);
+});
+
+test('draining: a stopping service gives open sessions their time, and their records are on disk when it has stopped', async () => {
+  const [port = 0] = await freePorts(1);
+  const gateway = { listen: `127.0.0.1:${port}`, port, limits: { drainSeconds: 2 } };
+  await using service = await startTestApp({ config: { gateway } });
+  using bob = await sshPerson({ ...service, gatewayPort: port }, 'bob');
+  const long = bob.start([bob.target, 'echo up; exec sleep 60']);
+  const short = bob.start([bob.target, 'echo up; sleep 1; exit 5']);
+  await Promise.all([long.said, short.said]);
+  await service.app[Symbol.asyncDispose]();
+  const [first, last] = await Promise.all([short.ended, long.ended]);
+  assert.equal(first.status, 5, first.err);
+  assert.match(first.err, /The gateway is being restarted: this session ends in 2 s/);
+  assert.equal(last.status, 255);
+  assert.match(last.err, /The gateway is being restarted\. Please connect again in a minute/);
+  const store = await openStore(join(service.dataDir, 'data'));
+  const rows = await store.read
+    .selectFrom('audit_entries')
+    .select('reason')
+    .where('operation', '=', 'ssh.session.closed')
+    .orderBy('seq')
+    .execute();
+  await store.close();
+  assert.deepEqual(
+    rows.map(({ reason }) => reason),
+    ['the person left', 'gateway stopped'],
+  );
 });
 
 test('refusals that repeat are one entry with a count, and nothing is lost while the database takes no writes', async () => {

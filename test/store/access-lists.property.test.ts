@@ -13,7 +13,7 @@ import {
 import {
   acceptAccessLists,
   createAccessList,
-  isOnAccessList,
+  isOnAcceptedList,
   readAccessList,
   updateDesiredGeneration,
   withdrawAccessList,
@@ -306,7 +306,7 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
   };
   assert.deepEqual(await of(alpha.id), [2, 2, 0]);
   assert.deepEqual(await of(beta.id), [2, 2, 1]);
-  assert.equal(await isOnAccessList(store.read, alpha.id, owner), false);
+  assert.equal(await isOnAcceptedList(store.read, alpha.id, owner), false);
   assert.equal(await findManifest(store, alpha.id), undefined);
 });
 

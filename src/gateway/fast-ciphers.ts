@@ -1,0 +1,16 @@
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/**
+ * Whether ssh2's native ciphers load, as ssh2 itself asks (`hasNativeCiphers`), without loading the rest of it. It makes
+ * no cipher: one that still lives when the process ends can abort it, because the addon then asks a Node that is gone.
+ */
+export function fastCiphersLoad(): boolean {
+  try {
+    require('ssh2/lib/protocol/crypto/build/Release/sshcrypto.node');
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,20 @@
+/** What a transport is made of, and how it ends. */
+import type { Socket } from 'node:net';
+import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
+
+export interface TransportOptions {
+  socket: Socket;
+  /** Server: our host key. */
+  hostKey?: PrivateKey;
+  /** Client: what to offer and which host key to believe. */
+  offer?: Offer;
+  verifyHostKey?(blob: Buffer): boolean;
+  limits: { readonly backlogBytes: number; readonly backlogHardBytes: number; readonly rekeyBytes: number };
+  onReady(negotiated: Negotiated): void;
+}
+
+/** Why a transport ended: the other side said so, the connection went away, somebody broke the protocol, or we ended it. */
+export interface End {
+  by: 'peer' | 'network' | 'protocol' | 'us';
+  text: string;
+}
