@@ -5,9 +5,9 @@
 // npm runs this after an install with the Node of the `node` package first on the PATH. The headers are that
 // package's own: a `nodedir` setting of the machine may point at another version's.
 import { spawnSync } from 'node:child_process';
-import { existsSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -23,23 +23,32 @@ symlinkSync('../../scripts/andromeda', bin);
 
 const require = createRequire(import.meta.url);
 const addon = join(dirname(require.resolve('ssh2/package.json')), 'lib/protocol/crypto');
+const file = join(addon, 'build/Release/sshcrypto.node');
 // Loading proves little: built for another OpenSSL, the addon loads and then fails on ChaCha20.
 const probe = `
-  const { ChaChaPolyCipher } = require(${JSON.stringify(join(addon, 'build/Release/sshcrypto.node'))});
+  const { ChaChaPolyCipher } = require(${JSON.stringify(file)});
   const cipher = new ChaChaPolyCipher(Buffer.alloc(64, 1));
   for (let packet = 0; packet < 2; packet++) cipher.encrypt(Buffer.alloc(64), packet);`;
-const works = () => spawnSync(node, ['-e', probe]).status === 0;
+// Built without object-wrap.h, it runs until an unlucky collection of garbage ends the process.
+const works = () =>
+  spawnSync(node, ['-e', probe]).status === 0 && !readFileSync(file).includes('RemoveEnvironmentCleanupHook');
 
 if (!works()) {
   const headers = join(root, `node_modules/node/node_modules/node-${process.platform}-${process.arch}`);
   const gyp = require.resolve('node-gyp/bin/node-gyp.js');
+  // Relative to where the compiler runs, as a flag of make's holds no spaces.
+  const wrap = relative(join(addon, 'build'), join(root, 'scripts/native/object-wrap.h'));
   const openssl = spawnSync(node, ['-p', 'process.versions.openssl.split(".")[0]'], {
     encoding: 'utf8',
   }).stdout;
   const built = spawnSync(node, [gyp, 'rebuild', `--real_openssl_major=${openssl.trim()}`], {
     cwd: addon,
     encoding: 'utf8',
-    env: { ...process.env, npm_config_nodedir: headers },
+    env: {
+      ...process.env,
+      npm_config_nodedir: headers,
+      CXXFLAGS: `${process.env.CXXFLAGS ?? ''} -include ${wrap}`,
+    },
   });
   if (!works()) {
     console.error(`${built.stdout}\n${built.stderr}`);

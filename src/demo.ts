@@ -7,6 +7,7 @@ import type { App } from './app.ts';
 import type { Config } from './config.ts';
 import { DomainError } from './domain/error.ts';
 import type { Lab } from './domain/lab.ts';
+import { commandName } from './embedded.ts';
 import { listOrganizationClusters } from './store/clusters.ts';
 import { makeDataDir } from './store/lock.ts';
 
@@ -63,7 +64,7 @@ const lab = {
 } satisfies Lab;
 
 const mayDo: Record<string, string> = {
-  'ada@demo.example': 'may do everything, and operates the installation (npx andromeda admin --help)',
+  'ada@demo.example': `may do everything, and operates the installation (${commandName} admin --help)`,
   'bob@demo.example': 'may log in to the Slurm cluster',
   'eve@demo.example': 'may use Kubernetes only',
 };
@@ -139,17 +140,17 @@ export async function demoPage(
   ${head('Try it')}, in another terminal in this directory:
 
   1. Sign in. It prints a web address: open it, sign in as ada@demo.example with the password above, approve.
-${command(`npx andromeda auth login --url ${config.platform.url}`)}
+${command(`${commandName} auth login --url ${config.platform.url}`)}
   2. See who you are.
-${command('npx andromeda call business GET /me')}
+${command(`${commandName} call business GET /me`)}
   3. Register your SSH key (no key yet? ssh-keygen -t ed25519).
-${command(`npx andromeda call -H 'Idempotency-Key: k1' -H 'Audit-Reason: first key' -d "${body}" business POST /me/ssh-keys`)}
+${command(`${commandName} call -H 'Idempotency-Key: k1' -H 'Audit-Reason: first key' -d "${body}" business POST /me/ssh-keys`)}
   4. Wait until the cluster knows it: "ready":true, within seconds.
-${command(`npx andromeda call platform GET '/clusters/${slurm?.id}/ssh-access?organizationId=${organization.id}'`)}
+${command(`${commandName} call platform GET '/clusters/${slurm?.id}/ssh-access?organizationId=${organization.id}'`)}
   5. Log in.
 ${command(`ssh -p ${port} ${slurm?.id}.ada@${hostname}`)}
   6. Revoke the key (its ID is in the answer of step 3): the session ends.
-${command(`npx andromeda call -H 'Idempotency-Key: k2' -H 'Audit-Reason: done' business POST /me/ssh-keys/KEY_ID/revoke`)}
+${command(`${commandName} call -H 'Idempotency-Key: k2' -H 'Audit-Reason: done' business POST /me/ssh-keys/KEY_ID/revoke`)}
 
 `;
 }

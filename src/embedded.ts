@@ -10,6 +10,9 @@ import { join } from 'node:path';
 /** The folder that must be within reach for another process of the program to start. */
 export const codeRoot: string = join(import.meta.dirname, '..');
 
+/** How a person here runs the program. */
+export const commandName: string = 'npx andromeda';
+
 /** The text of a file of the program that is not code, by its path below src/. */
 export function programText(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');

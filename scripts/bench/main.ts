@@ -6,7 +6,7 @@
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
  *                        · echo.ts · idle.ts
  *                        → rounds.ts (by turns) → table.ts
  *
@@ -19,6 +19,7 @@ import { parseArgs } from 'node:util';
 import { benchConnect } from './connect.ts';
 import { benchCopy } from './copy.ts';
 import { benchEcho } from './echo.ts';
+import { benchExecutable } from './executable.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
 import { benchOrganization } from './organization.ts';
@@ -29,6 +30,7 @@ import { benchWrites } from './writes.ts';
 
 const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   start: benchStartUp,
+  executable: benchExecutable,
   http: benchHttp,
   writes: benchWrites,
   organization: benchOrganization,

@@ -1,19 +1,40 @@
-/** How a command can end, and the one map from that to the status the shell sees. */
-export type Outcome = 'ok' | 'failure' | 'usage' | 'interrupted';
+/**
+ * How a command can end, and the one map from that to the status the shell sees.
+ *
+ * `call` and `auth` know 0, 1, 2 and 130 only: the contract says that a request that fails exits 1, so `contractStatus`
+ * takes the finer ones back. `ssh` ends with the status of ssh itself once that has started.
+ */
+export type Outcome =
+  | 'ok'
+  | 'failure'
+  | 'usage'
+  | 'notSignedIn'
+  | 'forbidden'
+  | 'notFound'
+  | 'conflict'
+  | 'unreachable'
+  | 'interrupted';
+
+export type Failed = Exclude<Outcome, 'ok'>;
 
 export const exitStatus: Readonly<Record<Outcome, number>> = {
   ok: 0,
   failure: 1,
   usage: 2,
+  notSignedIn: 3,
+  forbidden: 4,
+  notFound: 5,
+  conflict: 6,
+  unreachable: 7,
   interrupted: 130, // 128 + SIGINT, as shells report it
 };
 
 /** A command that cannot go on, said in one plain sentence for the person at the terminal. */
 export class CliError extends Error {
   override readonly name = 'CliError';
-  readonly outcome: Exclude<Outcome, 'ok'>;
+  readonly outcome: Failed;
 
-  constructor(outcome: Exclude<Outcome, 'ok'>, message: string, options?: { cause?: unknown }) {
+  constructor(outcome: Failed, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.outcome = outcome;
   }
@@ -27,4 +48,24 @@ export function failure(message: string, cause?: unknown): CliError {
 /** The command line itself is wrong. */
 export function usage(message: string): CliError {
   return new CliError('usage', message);
+}
+
+/** How a request that an API refused with this HTTP status ends the command. */
+export function outcomeOf(status: number, isRetryable: boolean): Failed {
+  if (status === 401) return 'notSignedIn';
+  if (status === 403) return 'forbidden';
+  if (status === 404) return 'notFound';
+  if (status === 409) return 'conflict';
+  return status > 500 && isRetryable ? 'unreachable' : 'failure';
+}
+
+/** Runs one of the contract's own commands, whose every failure is the same. */
+export async function contractStatus<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CliError) || error.outcome === 'usage' || error.outcome === 'interrupted')
+      throw error;
+    throw failure(error.message, error.cause);
+  }
 }

@@ -3,15 +3,16 @@
  * on this machine, and the HTTP calls to the two APIs. It must not know the server's inside: it imports
  * `src/domain` and its own files only; what needs the server is handed in by `main.ts`.
  *
- *   argv → commander (here) → commands/*.ts → session/ (who) → net/ (the wire) → stdout, or one sentence
- *   on stderr → exit.ts
+ *   argv → commander (here) → commands/*.ts, or verb.ts → everyday/*.ts, admin/*.ts → session/ (who) → net/ (the wire)
+ *   → stdout, or one sentence on stderr → exit.ts
  *
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
 import { Command } from 'commander';
 import type { CallOptions } from './commands/call.ts';
 import type { EnvironmentOptions } from './environment.ts';
-import { exitStatus, type Outcome, usage } from './exit.ts';
+import { everyday } from './everyday.ts';
+import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
 import { collect, environmentFlags, example } from './flags.ts';
 import { report, watchOutput } from './output.ts';
 
@@ -63,7 +64,7 @@ async function createProgram(
     .configureOutput({ outputError: () => {} }) // said by `report`, in our words
     .exitOverride()
     .enablePositionalOptions() // lets `call` stop reading flags at its first argument
-    .addHelpText('after', example('andromeda serve --demo', 'andromeda call business GET /me'));
+    .addHelpText('after', example('andromeda serve --demo', 'andromeda ssh alpha', 'andromeda keys list'));
 
   program
     .command('serve')
@@ -96,16 +97,35 @@ async function createProgram(
       ),
     )
     .action(async (_api, _method, _path, options: CallOptions, command: Command) =>
-      done(await (await import('./commands/call.ts')).call(command.args, options)),
+      done(
+        await contractStatus(async () => (await import('./commands/call.ts')).call(command.args, options)),
+      ),
     );
 
   addAuth(program, done);
+  await addEveryday(program, argv[0], finish);
 
   const admin = program
     .command('admin')
     .description('operate the installation: its people, its clusters, its audit trail');
   // Some forty commands, which no other command should have to wait for.
-  if (argv.includes('admin')) (await import('./admin/program.ts')).addAdmin(admin, server, finish);
+  if (argv.includes('admin') || argv[0] === 'completion')
+    (await import('./admin/program.ts')).addAdmin(admin, server, finish);
+
+  program
+    .command('completion')
+    .description('print a script that completes the commands and flags of this program in a shell')
+    .argument('<shell>', 'bash, zsh or fish')
+    .addHelpText(
+      'after',
+      example(
+        'andromeda completion fish > ~/.config/fish/completions/andromeda.fish',
+        'source <(andromeda completion bash)',
+      ),
+    )
+    .action(async (shell: string) =>
+      done((await import('./commands/completion.ts')).completion(shell, program)),
+    );
 
   program
     .command('version')
@@ -114,6 +134,27 @@ async function createProgram(
     .action(async () => done(await (await import('./commands/version.ts')).version(server.components)));
 
   return program;
+}
+
+/** What a command line begins with that needs none of the everyday commands. */
+const others = ['serve', 'call', 'auth', 'admin', 'version', '--version'];
+
+/** Adds the one that was asked for; all of them where the program explains itself. */
+async function addEveryday(
+  program: Command,
+  first: string | undefined,
+  finish: (status: number) => void,
+): Promise<void> {
+  if (first !== undefined && others.includes(first)) return;
+  const asked = first !== undefined && Object.hasOwn(everyday, first) ? [everyday[first]] : undefined;
+  const { addNoun, addVerb } = await import('./verb.ts');
+  const part = { prefix: 'andromeda', finish };
+  for (const load of asked ?? Object.values(everyday)) {
+    const loaded = await load?.();
+    if (loaded === undefined) continue;
+    if ('verbs' in loaded) addNoun(program, loaded, part);
+    else addVerb(program, loaded, part);
+  }
 }
 
 function addAuth(program: Command, done: (outcome: Outcome) => void): void {
@@ -125,17 +166,17 @@ function addAuth(program: Command, done: (outcome: Outcome) => void): void {
   environmentFlags(auth.command('login').description('sign in with a browser, here or on another device'))
     .addHelpText('after', example('andromeda auth login --url https://platform.example.org'))
     .action(async (options: EnvironmentOptions) =>
-      done(await (await import('./commands/login.ts')).login(options)),
+      done(await contractStatus(async () => (await import('./commands/login.ts')).login(options))),
     );
   environmentFlags(auth.command('status').description('print who is signed in, where and until when'))
     .addHelpText('after', example('andromeda auth status'))
     .action(async (options: EnvironmentOptions) =>
-      done(await (await import('./commands/status.ts')).status(options)),
+      done(await contractStatus(async () => (await import('./commands/status.ts')).status(options))),
     );
   environmentFlags(auth.command('logout').description('end the session, here and at the issuer'))
     .addHelpText('after', example('andromeda auth logout --profile staging'))
     .action(async (options: EnvironmentOptions) =>
-      done(await (await import('./commands/logout.ts')).logout(options)),
+      done(await contractStatus(async () => (await import('./commands/logout.ts')).logout(options))),
     );
 }
 

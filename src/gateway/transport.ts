@@ -9,6 +9,7 @@ import { offerToClient, readClientCiphers } from './algorithms.ts';
 import { cipherFraming, createFramer, type Framer, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
+import { createReading, type Reading } from './reading.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
 import { message, reader } from './wire.ts';
@@ -38,6 +39,7 @@ export class Transport {
   readonly #socket: Socket;
   readonly #protocol: Protocol;
   readonly #outbox: Outbox;
+  readonly #reading: Reading;
   readonly #framer: Framer;
   readonly #kexPayload: (payload: Buffer) => Further;
   /** A client's first bytes, until its list of ciphers is known. */
@@ -60,6 +62,7 @@ export class Transport {
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#reading = createReading(options.socket);
     this.#outbox = createOutbox(options.socket, () => this.#measure());
     this.#framer = createFramer(
       (header) => this.#bodyLength(header),
@@ -201,6 +204,7 @@ export class Transport {
       return;
     }
     this.#parse(chunk);
+    this.#reading.onChunk(chunk.length);
   }
 
   /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
@@ -297,10 +301,9 @@ export class Transport {
     this.#hold();
   }
 
-  /** Reads or not. Never held back by a key exchange that waits for what is not read, as both sides may have one. */
+  /** Not held back by a key exchange that waits for what is not read, as both sides may have one. */
   #hold(): void {
-    if (this.#paused && !this.#exchangesKeys) this.#socket.pause();
-    else this.#socket.resume();
+    this.#reading.hold(this.#paused && !this.#exchangesKeys);
   }
 
   #onPayload(payload: Buffer): Further {
@@ -382,7 +385,7 @@ export class Transport {
     clearTimeout(this.#openingTimer);
     const socket = this.#socket;
     socket.end();
-    socket.resume();
+    this.#reading.hold(false);
     setTimeout(() => socket.destroy(), lingerMs).unref();
     // Not within ssh2's own parsing: it still holds the ciphers.
     setImmediate(() => this.#protocol.cleanup());

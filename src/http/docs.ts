@@ -3,8 +3,8 @@
  * trying calls; without it the page is the same to read. It asks nobody but its own API and the issuer for anything.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { OpenAPIV3_1 } from 'openapi-types';
+import { programText } from '../embedded.ts';
 import { tryForm } from './docs/form.ts';
 import { prose, text } from './docs/html.ts';
 import { reference } from './docs/reference.ts';
@@ -21,7 +21,7 @@ export interface DocsOptions {
   signIn: DocsSignIn;
 }
 
-const script = readFileSync(new URL('./docs/page.js', import.meta.url), 'utf8');
+const script = programText('http/docs/page.js');
 
 export interface Docs {
   headers: Record<string, string>;

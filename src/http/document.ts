@@ -1,6 +1,6 @@
 /** The OpenAPI documents: the truth of both APIs, read once at start (as JSON made from openapi/*.yaml). */
-import { readFileSync } from 'node:fs';
 import type { OpenAPIV3_1 } from 'openapi-types';
+import { programText } from '../embedded.ts';
 
 export type Document = OpenAPIV3_1.Document;
 
@@ -28,7 +28,7 @@ export interface DocumentOperation {
 const usualBodyLimit = 2 ** 20;
 
 export function loadDocument(api: 'business' | 'platform'): Document {
-  return JSON.parse(readFileSync(new URL(`./openapi/${api}.json`, import.meta.url), 'utf8')) as Document;
+  return JSON.parse(programText(`http/openapi/${api}.json`)) as Document;
 }
 
 /** Every operation of a document, in its order. */

@@ -1,13 +1,10 @@
 import { basename, dirname, join } from 'node:path';
-
-/** The project's root: what must be readable for this room's processes to start. */
-export const codeRoot = join(import.meta.dirname, '..', '..');
+import { codeRoot, loginNodeArguments } from '../embedded.ts';
 
 export type Role = 'serve' | 'sftp';
 
 /**
- * How to start another process of this room. The one place to change for a single-file executable. The
- * directories can be given as another mount namespace shows them.
+ * How to start another process of this room. The directories can be given as another mount namespace shows them.
  */
 export function roomProcess(
   role: Role,
@@ -15,6 +12,6 @@ export function roomProcess(
 ): { file: string; args: string[] } {
   return {
     file: join(seen.execDir, basename(process.execPath)),
-    args: [join(seen.codeDir, 'src', 'login-node', 'main.ts'), role],
+    args: [...loginNodeArguments(seen.codeDir), role],
   };
 }

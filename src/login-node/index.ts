@@ -13,6 +13,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
+import { inheritedEnvironment } from '../embedded.ts';
 import type { Logger } from '../log.ts';
 import { roomProcess } from './entry.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
@@ -61,7 +62,7 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
   const child = spawn(file, args, {
     // Its own session: Ctrl-C in the server's terminal must reach the server only.
     detached: true,
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: { PATH: process.env['PATH'] ?? '', ...inheritedEnvironment() },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   let running = true;

@@ -1,9 +1,9 @@
 /** The login node's process: takes its settings from the server that started it, and ends when that is gone. */
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { codeRoot } from '../embedded.ts';
 import type { LogFields, Logger } from '../log.ts';
 import { loadSshKey } from '../ssh-key-file.ts';
-import { codeRoot } from './entry.ts';
 import { prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';

@@ -26,6 +26,7 @@ export interface Running {
   /** Resolves once stdout contains `text`. */
   seen(text: string): Promise<void>;
   interrupt(): void;
+  terminate(): void;
 }
 
 /** One machine's worth of state; `run` starts the program in it. */
@@ -59,7 +60,12 @@ export async function createMachine(t: TestContext) {
       const [bytes, errors, status] = await Promise.all([buffer(child.stdout), buffer(child.stderr), closed]);
       return { status, bytes, stdout: bytes.toString('utf8'), stderr: errors.toString('utf8') };
     })();
-    return { result, seen, interrupt: () => child.kill('SIGINT') };
+    return {
+      result,
+      seen,
+      interrupt: () => child.kill('SIGINT'),
+      terminate: () => child.kill('SIGTERM'),
+    };
   };
 
   return {

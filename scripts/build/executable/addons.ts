@@ -4,9 +4,19 @@
  * and every byte is as in the executable; and it is loaded by the descriptor that was read, so that nothing can take
  * its place in between.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { cachePlaces, describe } from './cache-place.ts';
+import { parts } from './parts.ts';
 
 export type LoadAddon = (file: string) => unknown;
 
@@ -19,7 +29,7 @@ export function createAddonLoader(read: (file: string) => Buffer): LoadAddon {
   };
 }
 
-/** Throws a sentence that says which places were tried, and why each would not do. */
+/** Throws a `DomainError` with a sentence that says which places were tried, and why each would not do. */
 function loadAddon(file: string, content: Buffer): unknown {
   const refusals: string[] = [];
   for (const place of cachePlaces(process.env)) {
@@ -30,9 +40,13 @@ function loadAddon(file: string, content: Buffer): unknown {
       refusals.push(`${place.path}: ${describe(error)}`);
     }
   }
-  const fix =
-    'Set XDG_CACHE_HOME to a directory of yours on a file system that is mounted without noexec.';
-  throw new Error(`No directory can hold this program's native code. ${fix} Tried ${refusals.join('; ')}.`);
+  const fix = 'Set XDG_CACHE_HOME to a directory of yours on a file system that is mounted without noexec.';
+  // The class that the program knows, not one of this bundle's own.
+  const { DomainError } = parts().code('domain/error') as typeof import('../../../src/domain/error.ts');
+  throw new DomainError(
+    'service_unavailable',
+    `No directory can hold this program's native code. ${fix} Tried ${refusals.join('; ')}.`,
+  );
 }
 
 function openAddon(path: string, content: Buffer): unknown {
@@ -42,13 +56,15 @@ function openAddon(path: string, content: Buffer): unknown {
     descriptor = openVerified(path, content);
     if (descriptor === undefined) throw new Error('what was written there is not what is read there');
   }
+  const module = { exports: {} as unknown };
   try {
-    const module = { exports: {} as unknown };
     process.dlopen(module, `/proc/self/fd/${descriptor}`);
-    return module.exports;
-  } finally {
+  } catch (error) {
     closeSync(descriptor);
+    throw error;
   }
+  // It stays open: the loader takes a second file by the same name for the first.
+  return module.exports;
 }
 
 /** A descriptor of the file when it is ours alone and holds exactly `content`; undefined when it is not so. */
@@ -61,20 +77,20 @@ function openVerified(path: string, content: Buffer): number | undefined {
   }
   const { uid, mode, size } = fstatSync(descriptor);
   const isOurs = uid === process.geteuid?.() && (mode & 0o170777) === 0o100600;
-  if (isOurs && size === content.length && readAll(descriptor, size).equals(content)) return descriptor;
+  if (isOurs && size === content.length && holds(descriptor, content)) return descriptor;
   closeSync(descriptor);
   return undefined;
 }
 
-function readAll(descriptor: number, size: number): Buffer {
-  const bytes = Buffer.allocUnsafe(size);
-  let at = 0;
-  while (at < size) {
-    const count = readSync(descriptor, bytes, at, size - at, at);
-    if (count === 0) break;
+/** Whether a file holds exactly these bytes. In pieces: memory for all of it would take longer than the reading. */
+function holds(descriptor: number, content: Buffer): boolean {
+  const piece = Buffer.allocUnsafe(128 * 1024);
+  for (let at = 0; at < content.length; ) {
+    const count = readSync(descriptor, piece, 0, piece.length, at);
+    if (count === 0 || !piece.subarray(0, count).equals(content.subarray(at, at + count))) return false;
     at += count;
   }
-  return bytes.subarray(0, at);
+  return true;
 }
 
 /** Whole or not at all, for several processes may do this at once. */

@@ -1,9 +1,6 @@
 /** Loads the parts of the program: scripts that need not be parsed, for V8's own record of each lies beside it. */
 import { Script } from 'node:vm';
 
-/** Where the parts' code finds its loaders: on globalThis, because each part is a bundle of its own. */
-export const partsKey = 'andromedaParts';
-
 export interface CodeSource {
   /** The script: an expression that is a function of (exports, require, module). ASCII only. */
   source(name: string): string;
@@ -27,7 +24,10 @@ export function createCodeLoader({ source, compiled, require }: CodeSource): Cod
       const known = loaded.get(name);
       if (known) return known.exports;
       const cachedData = compiled?.(name);
-      const script = new Script(source(name), { filename: `andromeda:${name}`, ...(cachedData && { cachedData }) });
+      const script = new Script(source(name), {
+        filename: `andromeda:${name}`,
+        ...(cachedData && { cachedData }),
+      });
       if (script.cachedDataRejected && process.env['ANDROMEDA_DEBUG']) {
         process.stderr.write(`The compiled form of ${name} was refused; the program starts more slowly.\n`);
       }

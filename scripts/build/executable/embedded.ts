@@ -1,12 +1,14 @@
 /** Stands in for src/embedded.ts in the executable: its texts are inside, and its processes are itself again. */
-import { getAsset } from 'node:sea';
 import { dirname } from 'node:path';
+import { parts } from './parts.ts';
 import { loginNodeRole } from './role.ts';
 
 export const codeRoot: string = dirname(process.execPath);
 
+export const commandName: string = process.argv0;
+
 export function programText(path: string): string {
-  return getAsset(`text/${path}`, 'utf8');
+  return parts().text(path);
 }
 
 export function loginNodeArguments(): string[] {
@@ -16,9 +18,7 @@ export function loginNodeArguments(): string[] {
 /** Where addons are unpacked: another process must come to the same place (addons.ts). */
 export function inheritedEnvironment(): Record<string, string> {
   const names = ['HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'CACHE_DIRECTORY'];
-  return Object.fromEntries(
-    names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
-  );
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
 /** The code comes with what V8 made of it (code.ts). */

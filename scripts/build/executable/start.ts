@@ -5,21 +5,24 @@
  *   start.ts (here) → src/main.ts or src/login-node/main.ts → code.ts (other parts, when they are imported)
  *                                                           → addons.ts → cache-place.ts (native addons)
  *
- * The build puts `globalThis[partsKey]` where code imports a part or requires an addon (scripts/build/bundle.ts).
+ * Code asks for all of it by way of parts.ts.
  */
 import { getRawAsset } from 'node:sea';
 import { createAddonLoader } from './addons.ts';
-import { createCodeLoader, partsKey } from './code.ts';
+import { createCodeLoader } from './code.ts';
+import { giveParts } from './parts.ts';
 import { loginNodeRole } from './role.ts';
 
 const asset = (name: string) => Buffer.from(getRawAsset(name) as ArrayBuffer);
-const code = createCodeLoader({
-  source: (name) => asset(`code/${name}`).latin1Slice(),
-  compiled: (name) => asset(`compiled/${name}`),
-  require,
+giveParts({
+  code: createCodeLoader({
+    source: (name) => asset(`code/${name}`).toString('latin1'),
+    compiled: (name) => asset(`compiled/${name}`),
+    require,
+  }).load,
+  addon: createAddonLoader((file) => asset(`addon/${file}`)),
+  text: (path) => asset(`text/${path}`).toString(),
 });
-const addons = createAddonLoader((file) => asset(`addon/${file}`));
-Object.assign(globalThis, { [partsKey]: { code: code.load, addon: addons } });
 
 if (process.argv[2] === loginNodeRole) {
   process.argv.splice(2, 1);

@@ -1,13 +1,11 @@
 /** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
 import { type AuditRecord, findBreak } from '../../domain/audit.ts';
+import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
+import { query, type Reader } from '../net/api.ts';
 import { printAll } from '../output.ts';
-import type { Answer } from './answer.ts';
-import { query, type Reader } from './client.ts';
-import { findCluster } from './cluster.ts';
-import { findPerson } from './person.ts';
-import { parseSince, parseTime } from './time.ts';
-import { optional, reads } from './verb.ts';
+import { parseSince, parseTime } from '../time.ts';
+import { optional, reads } from '../verb.ts';
 
 /** What may be missing is left out by the API where the chain has null. */
 type Unknown = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id';
@@ -58,8 +56,8 @@ export const audit = reads<Filter>({
     const filter = {
       from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
       to: parseTime('--to', to),
-      person: person === undefined ? undefined : await findPerson(api, person),
-      cluster: cluster === undefined ? undefined : (await findCluster(api, cluster)).cluster.id,
+      person,
+      cluster,
     };
     for await (const entries of pages(api, filter))
       await printAll(entries.map((entry) => JSON.stringify(entry)));
@@ -72,7 +70,7 @@ export const verifyAudit = reads<{ head?: string }>({
   summary: 'check the whole audit trail; note the head it prints elsewhere, and give it next time',
   example: 'audit verify --head 17:sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
   flags: [optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail')],
-  formats: ['text', 'json'],
+  formats: ['text', 'json', 'yaml'],
   async run({ api, options }): Promise<Answer> {
     const noted = options.head === undefined ? undefined : parseHead(options.head);
     let last: Head = { seq: 0, hash: '' };

@@ -1,13 +1,15 @@
 /** `andromeda admin cluster`. */
+
+import { printer } from '../answer.ts';
+import { ask, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
+import { at, type Reader } from '../net/api.ts';
 import { say } from '../output.ts';
-import { printer } from './answer.ts';
-import { ask, isAttended } from './ask.ts';
-import { at, type Reader } from './client.ts';
-import { absolutePaths, readYaml } from './lab-file.ts';
-import { pick } from './pick.ts';
+import { pick } from '../pick.ts';
+import { type Noun, optional, writes } from '../verb.ts';
+import { readYaml } from '../yaml-file.ts';
+import { absolutePaths } from './lab-file.ts';
 import { lists } from './usual.ts';
-import { type Noun, optional, writes } from './verb.ts';
 
 export interface Cluster {
   cluster: { id: string; state: string; selected_scheduler?: string };

@@ -1,8 +1,8 @@
 /** `andromeda admin gateway`. */
 import { usage } from '../exit.ts';
 import { oneLine } from '../output.ts';
+import { type Noun, reads, required } from '../verb.ts';
 import { sshdLines } from './sshd-lines.ts';
-import { type Noun, reads, required } from './verb.ts';
 
 export interface Gateway {
   public_key: string;
@@ -16,7 +16,7 @@ export const gateway: Noun = {
       usage: 'key',
       summary: "print the gateway's public key, for login nodes to trust: one line, OpenSSH format",
       example: 'gateway key > gateway.pub',
-      formats: ['text', 'json'],
+      formats: ['text', 'json', 'yaml'],
       async run({ api }) {
         const json = await api.get<Gateway>('/operator/gateway');
         return { json, text: oneLine(json.public_key) };
@@ -26,7 +26,7 @@ export const gateway: Noun = {
       usage: 'sshd',
       summary: 'print what the sshd of a login node needs, as lines for its configuration',
       example: 'gateway sshd --from 10.0.0.1 > 10-andromeda.conf',
-      formats: ['text', 'json'],
+      formats: ['text', 'json', 'yaml'],
       flags: [
         required(
           '--from <addresses>',

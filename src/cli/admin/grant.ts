@@ -1,9 +1,9 @@
 /** `andromeda admin grant`: clusters and namespaces shared with people. */
-import { printer } from './answer.ts';
+import { printer } from '../answer.ts';
+import { parseTime } from '../time.ts';
+import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
-import { parseTime } from './time.ts';
 import { changesOne, lists } from './usual.ts';
-import { type Noun, optional, required, writes } from './verb.ts';
 
 export interface Grant {
   grant: {

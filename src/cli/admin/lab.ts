@@ -1,12 +1,14 @@
 /** `andromeda admin plan`, `apply` and `export`: the installation as one file. */
+
+import type { Answer } from '../answer.ts';
+import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
+import type { Reader } from '../net/api.ts';
 import { say } from '../output.ts';
-import type { Answer } from './answer.ts';
-import { ask, isAttended } from './ask.ts';
-import type { Reader } from './client.ts';
-import { absoluteLab, readYaml } from './lab-file.ts';
+import { optional, reads, required, writes } from '../verb.ts';
+import { readYaml } from '../yaml-file.ts';
+import { absoluteLab } from './lab-file.ts';
 import { describePlan, isDestructive, type Plan } from './plan-text.ts';
-import { optional, reads, required, writes } from './verb.ts';
 
 interface LabOptions {
   file: string;
@@ -71,7 +73,6 @@ export const exportLab = reads({
   formats: ['yaml', 'json'],
   async run({ api }): Promise<Answer> {
     const json = await api.get('/operator/lab');
-    const { stringify } = await import('yaml');
-    return { json, text: stringify(json, { lineWidth: 0 }).trimEnd() };
+    return { json, text: '' };
   },
 });

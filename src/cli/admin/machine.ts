@@ -1,40 +1,15 @@
 /** `andromeda admin machine`: the machines of one cluster. */
-import { printer } from './answer.ts';
-import { type Api, at, type Reader } from './client.ts';
+import { type MachineRow, machineTable } from '../machine-table.ts';
+import { type Api, at, type Reader } from '../net/api.ts';
+import { pick } from '../pick.ts';
+import { type Noun, reads, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
-import { pick } from './pick.ts';
-import { type Noun, reads, required, writes } from './verb.ts';
 
-export interface Machine {
-  id: string;
-  name: string;
-  lifecycle_state: string;
-  gpu_model?: string;
-  gpu_count?: number;
-  cpu_cores?: number;
-  memory_gib?: number;
-  ready?: boolean;
-  phase?: string;
-}
+export type Machine = MachineRow;
 
 interface OnCluster {
   cluster: string;
 }
-
-const machines = printer<Machine>(
-  {
-    NAME: (row) => row.name,
-    STATE: (row) => row.lifecycle_state,
-    READY: (row) => row.ready,
-    PHASE: (row) => row.phase,
-    GPUS: (row) => row.gpu_count,
-    MODEL: (row) => row.gpu_model,
-    CORES: (row) => row.cpu_cores,
-    'MEMORY-GIB': (row) => row.memory_gib,
-    ID: (row) => row.id,
-  },
-  'There are no machines on this cluster.',
-);
 
 const clusterFlag = required('--cluster <name>', 'the cluster, by name or ID');
 
@@ -51,7 +26,7 @@ async function change(api: Api, options: OnCluster, name: string, what: string) 
     idOf: (machine: Machine) => machine.id,
   };
   const { id } = pick(kind, (await list(api, options)).machines, name);
-  return machines.one(await api.write('POST', at`/operator/machines/${id}/${what}`));
+  return machineTable.one(await api.write('POST', at`/operator/machines/${id}/${what}`));
 }
 
 export const machine: Noun = {
@@ -65,7 +40,7 @@ export const machine: Noun = {
       flags: [clusterFlag],
       async run({ api, options }) {
         const json = await list(api, options);
-        return machines.many(json, json.machines);
+        return machineTable.many(json, json.machines);
       },
     }),
     writes<OnCluster>({

@@ -1,51 +1,24 @@
 /** `andromeda admin member`: members of an organization, each addressed by it and an email address. */
-import { type Answer, listed, printer } from './answer.ts';
-import { type Api, at, query, type Reader } from './client.ts';
+import type { Answer } from '../answer.ts';
+import {
+  type MembershipRow,
+  memberPermissions,
+  membershipTable,
+  memberTable,
+  type PermissionsRow,
+} from '../member-table.ts';
+import { type Api, at, query, type Reader } from '../net/api.ts';
+import { pick } from '../pick.ts';
+import { type Noun, optional, reads, repeatable, required, writes } from '../verb.ts';
 import { completeSet, findOrganization } from './organization.ts';
-import { pick } from './pick.ts';
-import { type Noun, optional, reads, repeatable, required, writes } from './verb.ts';
 
-export interface Membership {
-  user_id: string;
-  email: string;
-  role: string;
-  organization_username: { username: string };
-}
+export type Membership = MembershipRow;
+export type MemberPermissions = PermissionsRow;
 
 export interface Member {
   membership: Membership;
   permissions: string[];
 }
-
-export interface MemberPermissions {
-  user_id: string;
-  role: string;
-  permissions: string[];
-}
-
-const memberships = printer<Membership>(
-  {
-    EMAIL: (row) => row.email,
-    ROLE: (row) => row.role,
-    USERNAME: (row) => row.organization_username.username,
-    ID: (row) => row.user_id,
-  },
-  '',
-);
-const members = printer<Member>(
-  {
-    EMAIL: ({ membership }) => membership.email,
-    ROLE: ({ membership }) => membership.role,
-    USERNAME: ({ membership }) => membership.organization_username.username,
-    PERMISSIONS: (row) => listed(row.permissions),
-    ID: ({ membership }) => membership.user_id,
-  },
-  'There are no such members.',
-);
-const permissions = printer<MemberPermissions>(
-  { ROLE: (row) => row.role, PERMISSIONS: (row) => listed(row.permissions), ID: (row) => row.user_id },
-  '',
-);
 
 interface InOrganization {
   organization: string;
@@ -92,7 +65,8 @@ export const member: Noun = {
       flags: [organizationFlag, optional('--email <email>', 'only whoever has this address')],
       async run({ api, options: { organization, email } }) {
         const found = await list(api, await findOrganization(api, organization), email);
-        return members.many({ members: found }, found);
+        const rows = found.map((one) => ({ ...one.membership, permissions: one.permissions }));
+        return memberTable.many({ members: found }, rows);
       },
     }),
     writes<InOrganization & { role?: string; username?: string; name?: string; permission?: string[] }>({
@@ -109,7 +83,7 @@ export const member: Noun = {
       async run({ api, options: { organization, role, username, name, permission } }, email) {
         const organizationId = await findOrganization(api, organization);
         const body = { email, name, role, username, permissions: permission };
-        return memberships.one(
+        return membershipTable.one(
           await api.write('POST', at`/operator/organizations/${organizationId}/members`, body),
         );
       },
@@ -120,7 +94,7 @@ export const member: Noun = {
       example: 'member role bob@physics.example admin --organization physics',
       flags: [organizationFlag],
       async run({ api, options }, email = '', role) {
-        return memberships.one(await change(api, options, email, 'PUT', 'role', { role }));
+        return membershipTable.one(await change(api, options, email, 'PUT', 'role', { role }));
       },
     }),
     writes<InOrganization>({
@@ -129,7 +103,7 @@ export const member: Noun = {
       example: 'member username bob@physics.example bob --organization physics',
       flags: [organizationFlag],
       async run({ api, options }, email = '', username) {
-        return memberships.one(await change(api, options, email, 'PUT', 'username', { username }));
+        return membershipTable.one(await change(api, options, email, 'PUT', 'username', { username }));
       },
     }),
     writes<InOrganization & { none?: true }>({
@@ -139,7 +113,7 @@ export const member: Noun = {
       flags: [organizationFlag, optional('--none', 'nothing')],
       async run({ api, options }, email = '', ...keys) {
         const body = { permissions: completeSet('permissions', keys, options.none) };
-        return permissions.one(await change(api, options, email, 'PUT', 'permissions', body));
+        return memberPermissions.one(await change(api, options, email, 'PUT', 'permissions', body));
       },
     }),
     writes<InOrganization>({

@@ -1,10 +1,11 @@
 /** `andromeda admin organization`. */
+
+import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
-import { listed, printer } from './answer.ts';
-import { at, type Reader } from './client.ts';
-import { pick } from './pick.ts';
+import { at, type Reader } from '../net/api.ts';
+import { pick } from '../pick.ts';
+import { type Noun, optional, repeatable, required, writes } from '../verb.ts';
 import { lists } from './usual.ts';
-import { type Noun, optional, repeatable, required, writes } from './verb.ts';
 
 export interface Organization {
   organization: { id: string; slug: string; display_name: string };

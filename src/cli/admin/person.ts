@@ -1,10 +1,11 @@
 /** `andromeda admin person`. */
-import { listed, printer } from './answer.ts';
-import { newPassword } from './ask.ts';
-import { type Api, at, query, type Reader } from './client.ts';
+import { listed, printer } from '../answer.ts';
+import { newPassword } from '../ask.ts';
+import { type Api, at, query, type Reader } from '../net/api.ts';
+import { readPages } from '../net/pages.ts';
+import { pick } from '../pick.ts';
+import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
-import { pick } from './pick.ts';
-import { type Noun, optional, reads, repeatable, writes } from './verb.ts';
 
 export interface Person {
   id: string;
@@ -30,15 +31,11 @@ const people = printer<Person>(
   'There are no such people.',
 );
 
-async function list(api: Reader, email?: string): Promise<Person[]> {
-  const found: Person[] = [];
-  let after: string | undefined;
-  do {
-    const page = await api.get<Page>(`/operator/people${query({ email, limit: 200, after })}`);
-    found.push(...page.people);
-    after = page.next_page_token;
-  } while (after !== undefined);
-  return found;
+function list(api: Reader, email?: string): Promise<Person[]> {
+  return readPages(
+    (after) => api.get<Page>(`/operator/people${query({ email, limit: 200, after })}`),
+    (page) => ({ items: page.people, next: page.next_page_token }),
+  );
 }
 
 /** The ID of the person with this address; an ID is taken as it is. */

@@ -2,13 +2,14 @@
  * `andromeda admin`: the operator's command line. It owns the commands over the operator API and how their answers
  * look; it decides nothing that the API decides, and checks no shape that the API checks.
  *
- *   argv → commander → verb.ts → a noun's file (names → IDs → requests) → client.ts → a table, JSON or one sentence
+ *   argv → commander → ../verb.ts → a noun's file (names → IDs → requests) → ../net/api.ts → a table, JSON or one sentence
  */
 
 import type { Command } from 'commander';
+import { newPassword } from '../ask.ts';
 import { example } from '../flags.ts';
 import type { BootstrapOptions, ServerCommands } from '../program.ts';
-import { newPassword } from './ask.ts';
+import { addNoun, addVerb } from '../verb.ts';
 import { audit, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';
 import { gateway } from './gateway.ts';
@@ -21,7 +22,6 @@ import { person } from './person.ts';
 import { purchase } from './purchase.ts';
 import { reservation } from './reservation.ts';
 import { session } from './session.ts';
-import { addNoun, addVerb } from './verb.ts';
 
 const nouns = [
   organization,
@@ -46,9 +46,10 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
       'andromeda admin audit --since 2h',
     ),
   );
-  for (const verb of [plan, apply, exportLab]) addVerb(admin, verb);
-  addVerb(addVerb(admin, audit), verifyAudit);
-  for (const noun of nouns) addNoun(admin, noun);
+  const part = { prefix: 'andromeda admin', finish };
+  for (const verb of [plan, apply, exportLab]) addVerb(admin, verb, part);
+  addVerb(addVerb(admin, audit, part), verifyAudit, part);
+  for (const noun of nouns) addNoun(admin, noun, part);
 
   admin
     .command('bootstrap')

@@ -1,7 +1,7 @@
 /** `andromeda admin purchase`: storage that organizations want to buy. */
-import { printer } from './answer.ts';
+import { printer } from '../answer.ts';
+import type { Noun } from '../verb.ts';
 import { changesOne, lists } from './usual.ts';
-import type { Noun } from './verb.ts';
 
 export interface Purchase {
   id: string;

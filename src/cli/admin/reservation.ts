@@ -1,10 +1,11 @@
 /** `andromeda admin reservation`: nodes of a cluster set aside for its organization. */
+
+import { printer } from '../answer.ts';
 import { usage } from '../exit.ts';
-import { printer } from './answer.ts';
+import { parseTime } from '../time.ts';
+import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
-import { parseTime } from './time.ts';
 import { changesOne, lists } from './usual.ts';
-import { type Noun, optional, required, writes } from './verb.ts';
 
 export interface Reservation {
   id: string;

@@ -1,7 +1,7 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway. */
-import { printer } from './answer.ts';
+import { printer } from '../answer.ts';
+import type { Noun } from '../verb.ts';
 import { changesOne, lists } from './usual.ts';
-import type { Noun } from './verb.ts';
 
 export interface SshSession {
   id: string;

@@ -1,6 +1,6 @@
 /** The verbs that nearly every noun has, in one line each. */
-import type { Answer } from './answer.ts';
-import { reads, type Verb, writes } from './verb.ts';
+import type { Answer } from '../answer.ts';
+import { reads, type Verb, writes } from '../verb.ts';
 
 interface Printer<T> {
   one(json: T): Answer;

@@ -1,6 +1,7 @@
 /** `andromeda auth login`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628). */
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
-import { CliError, failure, type Outcome, usage } from '../exit.ts';
+import { failure, type Outcome, usage } from '../exit.ts';
+import { interruptible } from '../interrupt.ts';
 import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
 import { discover } from '../net/discovery.ts';
 import { getMe } from '../net/me.ts';
@@ -15,7 +16,7 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
   const state = openLocalState();
   const key = await findKey(state, selection);
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
-  return interruptible(async (signal) => {
+  return interruptible('Sign-in was cancelled.', async (signal) => {
     const { scope, ...environment } = await discover(key.platformUrl, signal);
     const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
     announce(key.platformUrl, device);
@@ -74,15 +75,4 @@ async function store(state: LocalState, { profile, explicit }: Selection, sessio
     if (explicit || (await state.bindings.find(profile)) === undefined)
       await state.bindings.bind(profile, session.platformUrl);
   });
-}
-
-async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const controller = new AbortController();
-  const interrupt = () => controller.abort(new CliError('interrupted', 'Sign-in was cancelled.'));
-  process.once('SIGINT', interrupt);
-  try {
-    return await work(controller.signal);
-  } finally {
-    process.off('SIGINT', interrupt);
-  }
 }

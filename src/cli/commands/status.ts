@@ -1,6 +1,6 @@
 /** `andromeda auth status`: what is stored, without asking anyone. */
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
-import { failure, type Outcome } from '../exit.ts';
+import type { Outcome } from '../exit.ts';
 import { oneLine, print } from '../output.ts';
 import { findKey, notSignedIn, sessionEnded, storedSession } from '../session/current.ts';
 import { openLocalState } from '../session/files.ts';
@@ -13,7 +13,7 @@ export async function status(options: EnvironmentOptions): Promise<Outcome> {
   const session = await storedSession(state, selection);
   if (!session) throw notSignedIn(await findKey(state, selection), selection);
   const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
-  if (expired && session.refreshToken === undefined) throw failure(sessionEnded);
+  if (expired && session.refreshToken === undefined) throw sessionEnded();
 
   const { user } = session;
   print(user ? `Signed in as ${nameOf(user)}` : 'Signed in');

@@ -4,7 +4,7 @@
  */
 import { type IncomingMessage, request as plain } from 'node:http';
 import { request as tls } from 'node:https';
-import { failure } from '../exit.ts';
+import { CliError } from '../exit.ts';
 import { describeTransport } from './transport-error.ts';
 
 export interface HttpRequest {
@@ -21,10 +21,7 @@ export interface HttpRequest {
 export function send({ method, url, headers = [], body, timeoutMs = 30_000, signal }: HttpRequest) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const request = (url.protocol === 'https:' ? tls : plain)(url, { method, ...(signal && { signal }) });
-    const timer = setTimeout(
-      () => request.destroy(failure(`${url.origin} did not answer within ${timeoutMs / 1000} seconds.`)),
-      timeoutMs,
-    );
+    const timer = setTimeout(() => request.destroy(slow(url, timeoutMs)), timeoutMs);
     request.on('response', (response) => {
       clearTimeout(timer);
       resolve(response);
@@ -37,6 +34,10 @@ export function send({ method, url, headers = [], body, timeoutMs = 30_000, sign
     if (body) request.setHeader('Content-Length', body.length);
     request.end(body);
   });
+}
+
+function slow({ origin }: URL, timeoutMs: number): CliError {
+  return new CliError('unreachable', `${origin} did not answer within ${timeoutMs / 1000} seconds.`);
 }
 
 /** The body as text, at most `limit` bytes of it. */

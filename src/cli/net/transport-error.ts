@@ -1,5 +1,5 @@
 /** Failures below HTTP, in plain words. */
-import { CliError, failure } from '../exit.ts';
+import { CliError } from '../exit.ts';
 
 const reasons: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
@@ -29,7 +29,7 @@ export function describeTransport(error: unknown, origin: string): CliError {
   if (error instanceof CliError) return error;
   const code = codeOf(error) ?? '';
   const reason = reasons[code] ?? (code.startsWith('HPE_') ? 'it does not speak HTTP' : messageOf(error));
-  return failure(`Could not reach ${origin}: ${reason}.`, error);
+  return new CliError('unreachable', `Could not reach ${origin}: ${reason}.`, { cause: error });
 }
 
 /** The system's code for an error, looked for in its causes too (fetch hides it there). */

@@ -1,10 +1,17 @@
 /** The session a command works with: chosen, and fresh enough for a request. */
 import type { Selection } from '../environment.ts';
-import { type CliError, failure } from '../exit.ts';
+import { CliError } from '../exit.ts';
 import type { LocalState } from './files.ts';
 import { needsRefresh, type Session, type SessionKey } from './session.ts';
 
-export const sessionEnded = 'Your session has ended; sign in again with `andromeda auth login`.';
+/** What to say when a session cannot be refreshed. */
+export function sessionEnded(): CliError {
+  return signInFirst('Your session has ended; sign in again with `andromeda auth login`.');
+}
+
+function signInFirst(sentence: string): CliError {
+  return new CliError('notSignedIn', sentence);
+}
 
 /** The environment of this command: the one named for it, else the one the profile is bound to. */
 export async function findKey(
@@ -48,13 +55,13 @@ async function refresh(
   session: Session,
   now: () => number,
 ): Promise<Session> {
-  if (session.refreshToken === undefined) throw failure(sessionEnded);
+  if (session.refreshToken === undefined) throw sessionEnded();
   const { refreshTokens } = await import('../net/issuer.ts');
   const tokens = await refreshTokens(session, session.refreshToken, now);
   if (tokens === 'refused') {
     const { refreshToken: _refused, ...ended } = session;
     await state.sessions.put(profile, ended);
-    throw failure(sessionEnded);
+    throw sessionEnded();
   }
   const refreshed = { ...session, ...tokens };
   await state.sessions.put(profile, refreshed);
@@ -65,7 +72,9 @@ async function refresh(
 export function notSignedIn(key: SessionKey | undefined, { profile, url }: Selection): CliError {
   const where = profile === 'default' ? '' : ` --profile ${profile}`;
   if (!key)
-    return failure(`You are not signed in; run \`andromeda auth login${where} --url <platform_url>\`.`);
+    return signInFirst(`You are not signed in; run \`andromeda auth login${where} --url <platform_url>\`.`);
   const at = url === undefined ? '' : ` --url ${key.platformUrl}`;
-  return failure(`You are not signed in to ${key.platformUrl}; run \`andromeda auth login${where}${at}\`.`);
+  return signInFirst(
+    `You are not signed in to ${key.platformUrl}; run \`andromeda auth login${where}${at}\`.`,
+  );
 }

@@ -2,12 +2,12 @@
  * Sessions in files: one per profile, readable by its owner alone. It names the environment the profile is
  * bound to and holds a session for each environment signed in to.
  */
-import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
+import { writeWhole } from '../whole-file.ts';
 import { exclusively } from './lock.ts';
 import { type Bindings, parseSession, type Session, type SessionStore } from './session.ts';
 
@@ -25,11 +25,14 @@ export interface LocalState {
   exclusively<T>(profile: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** The state in `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored). */
-export function openLocalState(env = process.env): LocalState {
+/** `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored). */
+export function stateDirectory(env = process.env): string {
   const base = env.XDG_STATE_HOME;
-  const home = base && isAbsolute(base) ? base : join(homedir(), '.local', 'state');
-  const directory = join(home, 'andromeda');
+  return join(base && isAbsolute(base) ? base : join(homedir(), '.local', 'state'), 'andromeda');
+}
+
+export function openLocalState(env = process.env): LocalState {
+  const directory = stateDirectory(env);
   const fileOf = (profile: string) => join(directory, `${profile}.json`);
 
   const change = async (profile: string, edit: (file: ProfileFile) => void) => {
@@ -103,22 +106,10 @@ function parse(text: string): ProfileFile | undefined {
   }
 }
 
-/** Whole or not at all: a reader sees the old file or the new one, also after a crash. */
 async function write(path: string, file: ProfileFile): Promise<void> {
-  const temporary = `${path}.${randomUUID()}.tmp`;
-  try {
-    const handle = await open(temporary, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${JSON.stringify(file, null, 2)}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
+  await writeWhole(path, `${JSON.stringify(file, null, 2)}\n`).catch((error: unknown) => {
     throw failure(`The session could not be written to ${path}: ${reason(error)}.`, error);
-  }
+  });
 }
 
 function reason(error: unknown): string {

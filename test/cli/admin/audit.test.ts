@@ -7,7 +7,8 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type AuditRecord, auditHash } from '../../../src/domain/audit.ts';
 import { json, type Seen } from '../harness.ts';
-import { alphaId, lookups, signedIn, taken } from './operator-api.ts';
+import { signedIn, taken } from '../small-api.ts';
+import { alphaId, lookups } from './operator-api.ts';
 
 type Entry = Partial<AuditRecord> & { seq: number; hash: string; actor_email: string };
 
@@ -72,8 +73,9 @@ test('admin audit prints JSON lines, oldest first, page by page', async (t) => {
 });
 
 test('admin audit filters by person, cluster and time', async (t) => {
-  const query = 'from=2026-01-01T00%3A00%3A00.000Z&to=2026-02-01T00%3A00%3A00.000Z&person=user_bob';
-  const path = `/operator/audit?${query}&cluster=${alphaId}&limit=500&after=0`;
+  const query =
+    'from=2026-01-01T00%3A00%3A00.000Z&to=2026-02-01T00%3A00%3A00.000Z&person=bob%40physics.example';
+  const path = `/operator/audit?${query}&cluster=alpha&limit=500&after=0`;
   const { run, requests } = await signedIn(t, { ...lookups, [`GET ${path}`]: { entries: [] } });
   const filter = ['--person=bob@physics.example', '--cluster=alpha', '--from=2026-01-01', '--to=2026-02-01'];
   const { status, stdout, stderr } = await run(['admin', 'audit', ...filter]);

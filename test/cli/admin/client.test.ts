@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import { Command } from 'commander';
 import { addAdmin } from '../../../src/cli/admin/program.ts';
 import { json, type Seen } from '../harness.ts';
-import { bob, lookups, refuse, signedIn } from './operator-api.ts';
+import { refuse, signedIn } from '../small-api.ts';
+import { bob, lookups } from './operator-api.ts';
 
 const add = ['admin', 'person', 'add', 'bob@physics.example'];
 
@@ -81,37 +82,44 @@ test('a lost connection is tried again with the same idempotency key', async (t)
   assert.equal(new Set(requests.map(({ headers }) => headers['idempotency-key'])).size, 1);
 });
 
-test('an API that cannot be reached is one sentence and status 1', async (t) => {
+test('an API that cannot be reached is one sentence and status 7', async (t) => {
   const { run, server, url } = await signedIn(t, {});
   server.close();
   server.closeAllConnections();
   const { status, stdout, stderr } = await run(['admin', 'grant', 'list']);
   assert.deepEqual(
     [status, stdout, stderr],
-    [1, '', `Could not reach ${url}: the connection was refused.\n`],
+    [7, '', `Could not reach ${url}: the connection was refused.\n`],
   );
 });
 
-test("a refusal is the API's message on one line of stderr, and status 1", async (t) => {
-  const answers: [(response: ServerResponse) => void, string][] = [
+test("a refusal is the API's message on one line of stderr, and a status of its own", async (t) => {
+  const answers: [(response: ServerResponse) => void, string, number][] = [
     [
       (response) => refuse(response, 403, 'You need\nthe staff key staff.read.'),
       'You need the staff key staff.read.',
+      4,
     ],
-    [(response) => json(response, 409, { code: 'x', error: 'Told the old way.' }), 'Told the old way.'],
-    [(response) => void response.writeHead(502).end('<html>'), 'URL answered 502.'],
-    [(response) => void response.writeHead(302, { location: '/x' }).end(), 'URL answered 302.'],
-    [(response) => void response.end('hello'), 'URL did not answer with JSON; is it the Business API?'],
+    [(response) => json(response, 409, { code: 'x', error: 'Told the old way.' }), 'Told the old way.', 6],
+    [(response) => refuse(response, 400, 'That is wrong.'), 'That is wrong.', 1],
+    [(response) => refuse(response, 401, 'Who are you?'), 'Who are you?', 3],
+    [(response) => refuse(response, 404, 'There is none.'), 'There is none.', 5],
+    [(response) => refuse(response, 500, 'It broke.'), 'It broke.', 1],
+    [(response) => refuse(response, 503, 'Not offered.'), 'Not offered.', 1],
+    [(response) => json(response, 503, { message: 'Later.', retryable: true }), 'Later.', 7],
+    [(response) => void response.writeHead(502).end('<html>'), 'URL answered 502.', 7],
+    [(response) => void response.writeHead(302, { location: '/x' }).end(), 'URL answered 302.', 1],
+    [(response) => void response.end('hello'), 'URL did not answer with JSON; is it the Business API?', 1],
   ];
   let answer: (response: ServerResponse) => void = () => {};
   const { run, url } = await signedIn(t, {
     'GET /operator/grants': (_seen: Seen, response: ServerResponse) => answer(response),
   });
-  for (const [next, sentence] of answers) {
+  for (const [next, sentence, expected] of answers) {
     answer = next;
     for (const format of ['table', 'json']) {
       const { status, stdout, stderr } = await run(['admin', 'grant', 'list', '-o', format]);
-      assert.deepEqual([status, stdout, stderr], [1, '', `${sentence.replace('URL', url)}\n`]);
+      assert.deepEqual([status, stdout, stderr], [expected, '', `${sentence.replace('URL', url)}\n`]);
     }
   }
 });
@@ -157,13 +165,13 @@ test('control characters of names never reach the terminal, nor break a row', as
   );
 });
 
-test('nobody signed in is one sentence and status 1, and --profile and --url choose the session', async (t) => {
+test('nobody signed in is one sentence and status 3, and --profile and --url choose the session', async (t) => {
   const { run, url, requests } = await signedIn(t, { 'GET /operator/grants': { grants: [] } });
   const list = ['admin', 'grant', 'list'];
   const other = await run([...list, '--profile', 'other']);
   assert.deepEqual(
     [other.status, other.stderr],
-    [1, 'You are not signed in; run `andromeda auth login --profile other --url <platform_url>`.\n'],
+    [3, 'You are not signed in; run `andromeda auth login --profile other --url <platform_url>`.\n'],
   );
   assert.equal(requests.length, 0);
   assert.equal((await run([...list, '--url', url])).status, 0);

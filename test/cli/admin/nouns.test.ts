@@ -1,6 +1,5 @@
 /** Every noun and verb: what it asks of the API, and what it prints, as golden text. */
-import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { goldenText } from '../golden.ts';
 import {
   alpha,
   alphaId,
@@ -11,34 +10,11 @@ import {
   machine,
   physics,
   purchase,
-  type Routes,
   reservation,
   session,
-  signedIn,
-  taken,
 } from './operator-api.ts';
 
-interface Row {
-  args: string[];
-  input?: string;
-  /** The requests beside those that only look things up. */
-  asks?: string[];
-  prints: string[];
-  says?: string;
-}
-
-function golden(name: string, routes: Routes, rows: Row[]): void {
-  test(name, async (t) => {
-    const { run, requests } = await signedIn(t, { ...lookups, ...routes });
-    for (const { args, input = '', asks, prints, says = '' } of rows) {
-      const { status, stdout, stderr } = await run(['admin', ...args], { input });
-      const said = says === '' ? '' : `${says}\n`;
-      assert.deepEqual([stderr, stdout, status], [said, prints.map((line) => `${line}\n`).join(''), 0]);
-      const asked = taken(requests).filter((line) => !(line in lookups));
-      assert.deepEqual(asked, asks ?? [], args.join(' '));
-    }
-  });
-}
+const golden = goldenText(['admin'], lookups);
 
 const organizationTable = [
   'SLUG     NAME     DOMAINS                      MEMBERS  CLUSTERS  ID',

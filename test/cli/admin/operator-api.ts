@@ -1,31 +1,5 @@
-/** An operator API of a few answers, and the program signed in to it. */
-import type { ServerResponse } from 'node:http';
-import type { TestContext } from 'node:test';
-import { createMachine, json, type Seen, serve, sessionAt } from '../harness.ts';
-
-/** By `METHOD /path?query`: the body of a 200, or a function that answers. */
-export type Routes = Record<string, unknown>;
-
-export async function signedIn(t: TestContext, routes: Routes) {
-  const machine = await createMachine(t);
-  const api = await serve(t, (seen, response) => {
-    const route = routes[`${seen.method} ${seen.url}`];
-    if (typeof route === 'function') return route(seen, response);
-    if (route === undefined) return refuse(response, 404, 'There is no such path.');
-    json(response, 200, route);
-  });
-  await machine.writeProfile([sessionAt(api.url)]);
-  return { ...machine, ...api };
-}
-
-export function refuse(response: ServerResponse, status: number, message: string): void {
-  json(response, status, { code: 'test', message, retryable: false });
-}
-
-/** The requests since the last look, one line each, and nothing left of them. */
-export function taken(requests: Seen[]): string[] {
-  return requests.splice(0).map(({ method, url, body }) => `${method} ${url} ${body}`.trim());
-}
+/** What an operator API answers about a small installation. */
+import type { Routes } from '../small-api.ts';
 
 const at = '2026-01-02T03:04:05.000Z';
 export const alphaId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { keygen } from '../../support/ssh-keys.ts';
-import { signedIn } from './operator-api.ts';
+import { signedIn } from '../small-api.ts';
 
 const routes = {
   'GET /operator/gateway': {

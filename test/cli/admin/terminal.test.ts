@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { alpha, alphaId, bob, lookups, type Routes, signedIn, taken } from './operator-api.ts';
+import { type Routes, signedIn, taken } from '../small-api.ts';
+import { alpha, alphaId, bob, lookups } from './operator-api.ts';
 import { atTerminal } from './terminal.ts';
 
 async function terminal(t: TestContext, routes: Routes) {

@@ -12,10 +12,10 @@ export interface Terminal {
 }
 
 /** Starts `andromeda` with `args`, its state in `stateHome`. */
-export function atTerminal(stateHome: string, args: string[]): Terminal {
+export function atTerminal(stateHome: string, args: string[], env: Record<string, string> = {}): Terminal {
   const child = pty.spawn(join(root, 'scripts/andromeda'), args, {
     cols: 200,
-    env: { PATH: process.env.PATH ?? '', HOME: stateHome, XDG_STATE_HOME: stateHome, TERM: 'xterm' },
+    env: { PATH: process.env.PATH ?? '', HOME: stateHome, XDG_STATE_HOME: stateHome, TERM: 'xterm', ...env },
   });
   let screen = '';
   let seen = 0;

@@ -1,9 +1,10 @@
 /** Command lines that are wrong, and names that name nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pick } from '../../../src/cli/admin/pick.ts';
-import { parseSince, parseTime } from '../../../src/cli/admin/time.ts';
-import { alpha, alphaId, bob, lookups, signedIn, taken } from './operator-api.ts';
+import { pick } from '../../../src/cli/pick.ts';
+import { parseSince, parseTime } from '../../../src/cli/time.ts';
+import { signedIn, taken } from '../small-api.ts';
+import { alpha, alphaId, bob, lookups } from './operator-api.ts';
 
 test('a wrong command line is one sentence and status 2, and nothing is changed', async (t) => {
   const { run, requests } = await signedIn(t, lookups);
@@ -42,7 +43,7 @@ test('a wrong command line is one sentence and status 2, and nothing is changed'
     [['audit', 'verify', '--head', '12'], "'12' is not a head as `andromeda admin audit verify` prints it."],
     [
       ['grant', 'list', '-o', 'xml'],
-      "Option '-o, --output <format>' argument 'xml' is invalid: allowed choices are table, json; see `andromeda --help`.",
+      "Option '-o, --output <format>' argument 'xml' is invalid: allowed choices are table, json, yaml; see `andromeda --help`.",
     ],
     [['plan'], "Required option '-f, --file <file>' not specified; see `andromeda --help`."],
     [['cluster', 'relase'], "Unknown command 'relase'; did you mean release?"],
@@ -61,7 +62,7 @@ test('a wrong command line is one sentence and status 2, and nothing is changed'
   }
 });
 
-test('a name that names nothing is one sentence that lists what there is', async (t) => {
+test('a name that names nothing is one sentence that lists what there is, and status 5', async (t) => {
   const { run, requests } = await signedIn(t, {
     ...lookups,
     'GET /operator/people?email=eve%40physics.example&limit=200': { people: [] },
@@ -87,7 +88,7 @@ test('a name that names nothing is one sentence that lists what there is', async
   ];
   for (const [args, sentence] of rows) {
     const { status, stdout, stderr } = await run(['admin', ...args]);
-    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', 1]);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', 5]);
     assert.deepEqual(
       taken(requests).filter((line) => !line.startsWith('GET ')),
       [],

@@ -1,5 +1,5 @@
 /** Times on the command line. */
-import { usage } from '../exit.ts';
+import { usage } from './exit.ts';
 
 const unitsMs: Record<string, number> = {
   s: 1000,
@@ -20,9 +20,14 @@ export function parseTime(flag: string, text: string | undefined): string | unde
 
 /** The time that long ago: `30m`, `2h`, `7d`. */
 export function parseSince(flag: string, text: string, now: number): string {
+  return new Date(now - parseSpan(flag, text)).toISOString();
+}
+
+/** Milliseconds of a time span: `30m`, `2h`, `7d`. */
+export function parseSpan(flag: string, text: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   const unitMs = unitsMs[unit];
   if (count === undefined || unitMs === undefined)
     throw usage(`'${text}' is not a time span for ${flag}; write 30m, 2h or 7d.`);
-  return new Date(now - Number(count) * unitMs).toISOString();
+  return Number(count) * unitMs;
 }

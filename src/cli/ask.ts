@@ -1,7 +1,7 @@
 /** Questions to the person at the terminal, on stderr, so that what is printed stays clean. */
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { CliError, failure } from '../exit.ts';
+import { CliError, failure } from './exit.ts';
 
 /** Whether somebody is there to answer. */
 export function isAttended(): boolean {

@@ -1,8 +1,8 @@
 /** From what a person calls a thing to the thing. */
-import { failure } from '../exit.ts';
-import { oneLine } from '../output.ts';
+import { CliError, failure } from './exit.ts';
+import { oneLine } from './output.ts';
 
-interface Kind<T> {
+export interface PickKind<T> {
   one: string;
   many: string;
   nameOf(item: T): string;
@@ -14,7 +14,7 @@ const shownAtMost = 10;
 const prefixLength = 8;
 
 /** The one item with this name, this ID, or an ID that begins so. Throws a sentence that lists what there is. */
-export function pick<T>(kind: Kind<T>, items: readonly T[], wanted: string): T {
+export function pick<T>(kind: PickKind<T>, items: readonly T[], wanted: string): T {
   const { nameOf, idOf } = kind;
   const exact = items.filter((item) => nameOf(item) === wanted || idOf(item) === wanted);
   const byPrefix = wanted.length < prefixLength ? [] : items.filter((item) => idOf(item).startsWith(wanted));
@@ -27,7 +27,7 @@ export function pick<T>(kind: Kind<T>, items: readonly T[], wanted: string): T {
   }
   const names = [...new Set(items.map(nameOf))].sort();
   const rest = names.length === 0 ? `there are no ${kind.many}` : `there are: ${enumerate(names)}`;
-  throw failure(oneLine(`There is no ${kind.one} '${wanted}'; ${rest}.`));
+  throw new CliError('notFound', oneLine(`There is no ${kind.one} '${wanted}'; ${rest}.`));
 }
 
 function enumerate(names: readonly string[]): string {

@@ -1,5 +1,5 @@
 /** What a verb prints: the API's JSON, or a table of it. */
-import { type Cell, formatTable } from '../table.ts';
+import { type Cell, formatTable } from './table.ts';
 
 export interface Answer {
   json: unknown;
@@ -7,6 +7,8 @@ export interface Answer {
   text: string;
   /** A sentence on stderr beside it. */
   said?: string;
+  /** The exit status, where it is that of another program. */
+  status?: number;
 }
 
 /** A table's columns: the heading, and what stands below it. */

@@ -1,17 +1,17 @@
-/** The operator API (Business API, tag "Operators"): one request at a time, its JSON or one sentence. */
+/** The two APIs for a session: one request at a time, its JSON or one sentence. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
-import { failure, usage } from '../exit.ts';
-import { isObject, readText, send } from '../net/request.ts';
-import { codeOf, describeTransport } from '../net/transport-error.ts';
-import { join } from '../net/url.ts';
+import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { oneLine } from '../output.ts';
 import { freshSession } from '../session/current.ts';
 import { openLocalState } from '../session/files.ts';
 import { authorization } from '../session/session.ts';
+import { isObject, readText, send } from './request.ts';
+import { codeOf, describeTransport } from './transport-error.ts';
+import { join } from './url.ts';
 
-/** What only looks. Every function throws one sentence when the API refuses or cannot be reached. */
+/** The Business API for who only looks. Every function throws one sentence when it refuses or cannot be reached. */
 export interface Reader {
   get<T>(path: string): Promise<T>;
   /** POSTs a question that changes nothing. `about` is put in front of a refusal of the body: a file's name. */
@@ -23,7 +23,24 @@ export interface Api extends Reader {
   write<T>(method: 'POST' | 'PUT', path: string, body?: unknown, about?: string): Promise<T>;
 }
 
+export interface PlatformReader {
+  get<T>(path: string): Promise<T>;
+}
+
+export interface Platform extends PlatformReader {
+  /** PUTs a whole document. */
+  replace<T>(path: string, body: unknown, about?: string): Promise<T>;
+}
+
+export interface Client {
+  api: Api;
+  platform: Platform;
+}
+
+type ApiName = 'Business' | 'Platform';
+
 interface Request {
+  of: ApiName;
   method: string;
   path: string;
   headers?: [string, string][];
@@ -44,17 +61,17 @@ const lostConnections = [
   'EAI_AGAIN',
 ];
 
-/** The API of the session that `options` choose; `reason` goes with every write. */
-export function createApi(options: EnvironmentOptions, reason: string): Api {
+/** The APIs of the session that `options` choose; `reason` goes with every write. */
+export function createClient(options: EnvironmentOptions, reason: string): Client {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (!/^\P{Cc}{1,500}$/u.test(reason)) throw usage('--reason takes one line of 1 to 500 characters.');
   // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  async function once<T>({ method, path, headers = [], body, about }: Request): Promise<T> {
+  async function once<T>({ of, method, path, headers = [], body, about }: Request): Promise<T> {
     const session = await freshSession(state, selection, Date.now);
-    const url = join(session.businessUrl, path);
+    const url = join(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const all: [string, string][] = [...headers, ['Accept', 'application/json'], authorization(session, url)];
     if (body !== undefined) all.push(['Content-Type', 'application/json']);
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
@@ -62,7 +79,7 @@ export function createApi(options: EnvironmentOptions, reason: string): Api {
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
-    return judge<T>(url, response.statusCode ?? 0, parse(text), about);
+    return judge<T>(`the ${of} API`, url, response.statusCode ?? 0, parse(text), about);
   }
 
   /** A write keeps its headers over all attempts, so that it is done once. */
@@ -78,20 +95,24 @@ export function createApi(options: EnvironmentOptions, reason: string): Api {
     return once<T>(wanted);
   }
 
+  const ofBusiness: Pick<Request, 'of'> = { of: 'Business' };
+  const ofPlatform: Pick<Request, 'of'> = { of: 'Platform' };
   return {
-    get: (path) => request({ method: 'GET', path }),
-    ask: (path, body, about) => request({ method: 'POST', path, body, about }),
-    write: (method, path, body, about) =>
-      request({
-        method,
-        path,
-        headers: [
+    api: {
+      get: (path) => request({ ...ofBusiness, method: 'GET', path }),
+      ask: (path, body, about) => request({ ...ofBusiness, method: 'POST', path, body, about }),
+      write: (method, path, body, about) => {
+        const headers: [string, string][] = [
           ['Idempotency-Key', randomUUID()],
           ['Audit-Reason', auditReason],
-        ],
-        body,
-        about,
-      }),
+        ];
+        return request({ ...ofBusiness, method, path, headers, body, about });
+      },
+    },
+    platform: {
+      get: (path) => request({ ...ofPlatform, method: 'GET', path }),
+      replace: (path, body, about) => request({ ...ofPlatform, method: 'PUT', path, body, about }),
+    },
   };
 }
 
@@ -108,15 +129,17 @@ export function query(values: Record<string, string | number | undefined>): stri
   return given.size === 0 ? '' : `?${given}`;
 }
 
-function judge<T>(url: URL, status: number, body: unknown, about: string | undefined): T {
+function judge<T>(api: string, url: URL, status: number, body: unknown, about: string | undefined): T {
   if (status >= 200 && status < 300) {
-    if (body === undefined) throw failure(`${url.origin} did not answer with JSON; is it the Business API?`);
+    if (body === undefined) throw failure(`${url.origin} did not answer with JSON; is it ${api}?`);
     return body as T;
   }
-  const message = isObject(body) ? (body.message ?? body.error) : undefined;
-  if (typeof message !== 'string') throw failure(`${url.origin} answered ${status}.`);
+  const refusal = isObject(body) ? body : {};
+  const outcome = outcomeOf(status, refusal.retryable !== false);
+  const message = refusal.message ?? refusal.error;
+  if (typeof message !== 'string') throw new CliError(outcome, `${url.origin} answered ${status}.`);
   const isAboutBody = about !== undefined && [400, 409, 422].includes(status);
-  throw failure(oneLine(isAboutBody ? `${about}: ${message}` : message));
+  throw new CliError(outcome, oneLine(isAboutBody ? `${about}: ${message}` : message));
 }
 
 function parse(text: string): unknown {

@@ -1,0 +1,159 @@
+/**
+ * The program's source → its parts, each one script, and the native addons that they ask for.
+ *
+ * A dynamic import in an entry file begins a part of its own; so does a module that must be the same one everywhere
+ * (an error class that is asked for by `instanceof`). Any other module lies in each part that needs it: the parts share
+ * a process and nothing else.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
+import { partsKey } from './executable/parts.ts';
+
+/** Files whose dynamic imports begin parts. */
+const entries = ['src/main.ts', 'src/login-node/main.ts'];
+const shared = ['src/domain/error.ts'];
+const start = 'scripts/build/executable/start.ts';
+
+export interface Bundle {
+  /** What the executable runs first. */
+  start: string;
+  /** By name: an expression that is a function of (exports, require, module). */
+  parts: Map<string, string>;
+  /** By the name they are unpacked under, which begins with their SHA-256: where they lie now. */
+  addons: Map<string, string>;
+}
+
+/** Bundles the program below `root`. Throws where a module is missing, or asks where its own file is. */
+export async function bundleProgram(root: string): Promise<Bundle> {
+  const addons = new Map<string, string>();
+  const waiting = new Set<string>();
+  const options: BuildOptions = {
+    absWorkingDir: root,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    charset: 'ascii',
+    legalComments: 'none',
+    // Names of files are in the bundle, and should not say where node_modules really is.
+    preserveSymlinks: true,
+    logLevel: 'warning',
+    // The parts are scripts, which have no import() of their own.
+    // Asked for by code that then does not use it.
+    define: { __dirname: '"/"' },
+    supported: { 'dynamic-import': false },
+    // Nothing lies beside the executable, so no code may look there (src/embedded.ts).
+    logOverride: { 'empty-import-meta': 'error' },
+    plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(root, addons), standIns(root)],
+  };
+  const bundled = async (entry: string) => {
+    const { outputFiles } = await build({ ...options, entryPoints: [entry] });
+    return outputFiles?.[0]?.text ?? '';
+  };
+  const first = await bundled(start);
+  const made = new Map<string, string>();
+  for (const part of waiting) {
+    made.set(part, `(function (exports, require, module) {${await bundled(`src/${part}.ts`)}\n})`);
+  }
+  const sorted = <T>(map: Map<string, T>) => new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { start: first, parts: sorted(made), addons: sorted(addons) };
+}
+
+function parts(root: string, add: (part: string) => void): Plugin {
+  return {
+    name: 'parts',
+    setup(build) {
+      build.onResolve({ filter: /^\..*\.ts$/ }, ({ path, importer, resolveDir, kind }) => {
+        const file = relative(root, join(resolveDir, path));
+        const begins = kind === 'dynamic-import' && entries.includes(relative(root, importer));
+        if (kind === 'entry-point' || !(begins || shared.includes(file))) return undefined;
+        const part = file.slice('src/'.length, -'.ts'.length);
+        add(part);
+        return { path: part, namespace: 'part' };
+      });
+      build.onLoad({ filter: /./, namespace: 'part' }, ({ path }) => ({
+        contents: `module.exports = globalThis.${partsKey}.code(${JSON.stringify(path)});`,
+      }));
+    },
+  };
+}
+
+/** Addons that are found by searching directories at run time, and where their search is. */
+const searches: { search: RegExp; name: string; file: string; contents(load: string): string }[] = [
+  {
+    search: /better-sqlite3\/lib\/binding\.js$/,
+    name: 'better-sqlite3',
+    file: `prebuilds/${process.platform}-${process.arch}.node`,
+    contents: (load) => `exports.getBinding = () => ${load};`,
+  },
+  {
+    search: /node-pty\/lib\/utils\.js$/,
+    name: 'node-pty',
+    file: 'build/Release/pty.node',
+    contents: (load) =>
+      `exports.assign = Object.assign; exports.loadNativeModule = () => ({ dir: '', module: ${load} });`,
+  },
+];
+
+function nativeAddons(root: string, addons: Map<string, string>): Plugin {
+  const load = (name: string, file: string) => {
+    const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
+    const unpacked = `${hash}-${name}.node`;
+    addons.set(unpacked, file);
+    return `globalThis.${partsKey}.addon(${JSON.stringify(unpacked)})`;
+  };
+  return {
+    name: 'native-addons',
+    setup(build) {
+      for (const { search, name, file, contents } of searches) {
+        build.onLoad({ filter: search }, () => ({
+          contents: contents(load(name, join(root, 'node_modules', name, file))),
+        }));
+      }
+      build.onLoad({ filter: /\.node$/ }, ({ path }) => ({
+        contents: `module.exports = ${load(basename(path, '.node'), path)};`,
+      }));
+      // ssh2 does without it, and so do we: it is built nowhere.
+      build.onResolve({ filter: /^cpu-features$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+      build.onLoad({ filter: /./, namespace: 'absent' }, ({ path }) => ({
+        contents: `throw new Error(${JSON.stringify(`${path} is not part of the program`)});`,
+      }));
+    },
+  };
+}
+
+function standIns(root: string): Plugin {
+  return {
+    name: 'stand-ins',
+    setup(build) {
+      build.onResolve({ filter: /\/embedded\.ts$/ }, () => ({
+        path: join(root, 'scripts/build/executable/embedded.ts'),
+      }));
+      // commander needs it only for commands that are programs of their own, and it takes two milliseconds to load.
+      build.onResolve({ filter: /^node:child_process$/ }, ({ path, importer }) =>
+        importer.includes('/node_modules/commander/') ? { path, namespace: 'when-called' } : undefined,
+      );
+      build.onLoad({ filter: /./, namespace: 'when-called' }, ({ path }) => ({
+        contents: `exports.spawn = (...args) => process.getBuiltinModule('${path}').spawn(...args);`,
+      }));
+      // A bundler follows `require`, and not what createRequire makes.
+      build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+        const text = readFileSync(path, 'utf8');
+        const plain = text.replace('const require = createRequire(import.meta.url);', '');
+        return plain === text ? undefined : { contents: plain, loader: 'ts' };
+      });
+    },
+  };
+}
+
+/** What the bundle needs that an install may have left out; empty when it can be made. */
+export function missingForBundle(root: string): string[] {
+  const files = [
+    'node_modules/ssh2/lib/protocol/crypto/build/Release/sshcrypto.node',
+    ...searches.map(({ name, file }) => `node_modules/${name}/${file}`),
+  ];
+  return files.filter((file) => !existsSync(join(root, file)));
+}

@@ -1,0 +1,39 @@
+/**
+ * Makes what V8 makes of each part, for the executable to carry: `compile.ts ASSETS PART…` writes ASSETS/compiled/PART.
+ * V8 keeps the functions that were called by then, so the parts are run here as at a start.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import type { ServerCommands } from '../../src/cli/program.ts';
+import { createCodeLoader } from './executable/code.ts';
+import { giveParts } from './executable/parts.ts';
+
+const [assets = '', ...parts] = process.argv.slice(2);
+const code = createCodeLoader({
+  source: (name) => readFileSync(join(assets, 'code', name), 'latin1'),
+  require: createRequire(import.meta.url),
+});
+giveParts({
+  code: code.load,
+  addon(file) {
+    const module = { exports: {} };
+    process.dlopen(module, join(assets, 'addon', file));
+    return module.exports;
+  },
+  text: (path) => readFileSync(join(assets, 'text', path), 'utf8'),
+});
+for (const name of parts) code.load(name);
+const { run } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
+const { components } = code.load('app-components') as typeof import('../../src/app-components.ts');
+await run(['version'], { components } as ServerCommands);
+// Seeds make the same bytes of the same source. What was compiled with other flags than those it meets is refused, so
+// the flags are as usual again.
+setFlagsFromString('--hash-seed=0');
+setFlagsFromString('--random-seed=0');
+for (const [name, script] of code.scripts) {
+  const file = join(assets, 'compiled', name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, script.createCachedData());
+}

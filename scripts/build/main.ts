@@ -1,0 +1,88 @@
+/**
+ * `npm run build`: makes dist/andromeda, the whole program in one file that needs no Node (docs/decisions/0011).
+ *
+ *   source → bundle.ts (parts and addons) → compile.ts (what V8 makes of the parts) → Node packs a blob of all
+ *          → elf.ts (into a copy of Node)
+ *
+ * `--out FILE` writes it somewhere else.
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { bundleProgram, missingForBundle } from './bundle.ts';
+import { injectBlob } from './elf.ts';
+
+const root = join(import.meta.dirname, '../..');
+const { values } = parseArgs({ options: { out: { type: 'string' } } });
+const out = resolve(values.out ?? join(root, 'dist/andromeda'));
+const missing = missingForBundle(root);
+if (missing.length > 0) {
+  console.error(`build: ${missing.join(', ')} missing; run npm ci first`);
+  process.exit(1);
+}
+
+mkdirSync(dirname(out), { recursive: true });
+const work = mkdtempSync(`${out}-build-`);
+try {
+  const { start, parts, addons } = await bundleProgram(root);
+  for (const [name, source] of parts) writeFileSync(place(`assets/code/${name}`), source);
+  for (const [file, path] of addons) copyFileSync(path, place(`assets/addon/${file}`));
+  const src = join(root, 'src');
+  for (const text of globSync('**/*.{js,json}', { cwd: src, exclude: ['**/tsconfig.json'] })) {
+    copyFileSync(join(src, text), place(`assets/text/${text}`));
+  }
+  const node = (...args: string[]) => execFileSync(process.execPath, args, { cwd: work, stdio: 'pipe' });
+  const seeds = ['--hash-seed=1', '--random-seed=1'];
+  node(...seeds, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
+  writeFileSync(place('start.js'), start);
+  writeFileSync(place('config.json'), JSON.stringify(blobConfig()));
+  node('--experimental-sea-config', place('config.json'));
+
+  const executable = injectBlob(readFileSync(process.execPath), readFileSync(place('blob')));
+  writeFileSync(place('executable'), executable, { mode: 0o755 });
+  const env = { XDG_CACHE_HOME: work };
+  const said = execFileSync(place('executable'), ['version'], { env, encoding: 'utf8' });
+  if (/not loaded/.test(said)) throw new Error(`what was built says:\n${said}`);
+  // In the place of one that may be running.
+  renameSync(place('executable'), out);
+  console.log(`${out}: ${(executable.length / 2 ** 20).toFixed(1)} MiB`);
+} finally {
+  rmSync(work, { recursive: true });
+}
+
+/** A file in the working directory; the folder that it lies in is made. */
+function place(name: string): string {
+  const file = join(work, name);
+  mkdirSync(dirname(file), { recursive: true });
+  return file;
+}
+
+function blobConfig(): object {
+  const assets = join(work, 'assets');
+  const names = globSync('**', { cwd: assets, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(assets.length + 1))
+    .sort();
+  return {
+    // Relative: the name becomes a part of the blob.
+    main: 'start.js',
+    output: 'blob',
+    disableExperimentalSEAWarning: true,
+    // Node's own would differ from build to build, and start.js is small: the parts carry theirs.
+    useCodeCache: false,
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    // NODE_OPTIONS are for Node, and nobody who runs Andromeda should have to know that it is one.
+    execArgvExtension: 'none',
+    assets: Object.fromEntries(names.map((name) => [name, join(assets, name)])),
+  };
+}

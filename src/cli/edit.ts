@@ -1,0 +1,53 @@
+/** Text in the person's own editor. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CliError, failure } from './exit.ts';
+
+/**
+ * Lets the person edit `text`, then calls `use` with the result and the file it is in. What they wrote is never lost:
+ * when `use` fails the file stays, and the sentence says where.
+ */
+export async function editText<T>(
+  name: string,
+  text: string,
+  use: (edited: string, file: string) => Promise<T>,
+): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), 'andromeda-edit-'));
+  const file = join(directory, name);
+  await writeFile(file, text, { mode: 0o600 });
+  const remove = () => rm(directory, { recursive: true, force: true });
+  await runEditor(file).catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
+  const edited = await readFile(file, 'utf8');
+  try {
+    const result = await use(edited, file);
+    await remove();
+    return result;
+  } catch (error) {
+    if (!(error instanceof CliError) || edited === text) {
+      await remove();
+      throw error;
+    }
+    const sentence = error.message.replaceAll(`${file}:`, `${name}:`);
+    throw new CliError(error.outcome, `${sentence} Your text is in ${file}.`, { cause: error });
+  }
+}
+
+function runEditor(file: string): Promise<void> {
+  const editor = process.env.VISUAL || process.env.EDITOR || 'vi';
+  // By the shell, as git does it: an editor may come with arguments. The file is an argument of its own.
+  const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' });
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) =>
+      reject(failure(`The editor could not be started: ${error.message}.`, error)),
+    );
+    child.on('exit', (status) => {
+      if (status === 0) resolve();
+      else reject(failure(`The editor '${editor}' did not end well; nothing was changed.`));
+    });
+  });
+}

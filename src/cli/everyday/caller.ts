@@ -1,0 +1,58 @@
+/** Who is signed in, and the organizations they belong to. */
+import { CliError, usage } from '../exit.ts';
+import { at, type Reader } from '../net/api.ts';
+import { type PickKind, pick } from '../pick.ts';
+import { optional } from '../verb.ts';
+
+export interface Me {
+  user: { id: string; primary_email: string; login_shell: string };
+  memberships: { org_id: string }[];
+  default_org_id?: string;
+}
+
+export interface Organization {
+  id: string;
+  slug: string;
+}
+
+export interface OrgOptions {
+  org?: string;
+}
+
+export const orgFlag = optional('--org <slug>', 'the organization, by slug or ID');
+
+const kind: PickKind<Organization> = {
+  one: 'organization of yours',
+  many: 'organizations of yours',
+  nameOf: ({ slug }) => slug,
+  idOf: ({ id }) => id,
+};
+
+export function findMe(api: Reader): Promise<Me> {
+  return api.get<Me>('/me');
+}
+
+/** The caller's organizations, or only the one they name. An ID may be of another, which shares a cluster with them. */
+export async function findOrganizations(api: Reader, { org }: OrgOptions): Promise<Organization[]> {
+  const { memberships } = await findMe(api);
+  if (org?.startsWith('org_') && !memberships.some(({ org_id: id }) => id === org))
+    return [{ id: org, slug: org }];
+  const all = await Promise.all(
+    memberships.map(({ org_id: id }) => api.get<Organization>(at`/organizations/${id}`)),
+  );
+  if (org !== undefined) return [pick(kind, all, org)];
+  if (all.length > 0) return all;
+  throw new CliError(
+    'notFound',
+    'You belong to no organization; one that shares a cluster with you is named with --org and its ID.',
+  );
+}
+
+/** The organization they name, or the only one they have. */
+export async function findOrganization(api: Reader, options: OrgOptions): Promise<Organization> {
+  const all = await findOrganizations(api, options);
+  const [first] = all;
+  if (first !== undefined && all.length === 1) return first;
+  const slugs = all.map(({ slug }) => slug).sort();
+  throw usage(`You belong to several organizations: ${slugs.join(', ')}. Choose one with --org.`);
+}

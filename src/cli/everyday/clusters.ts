@@ -1,0 +1,94 @@
+/** `andromeda clusters`. */
+import { type Answer, printer } from '../answer.ts';
+import { at, query } from '../net/api.ts';
+import { formatTable } from '../table.ts';
+import { type Noun, reads } from '../verb.ts';
+import { type OrgOptions, orgFlag } from './caller.ts';
+import { type Cluster, findCluster, listClusters, unless } from './cluster.ts';
+import { type Condition, describeCondition, formatBytes } from './words.ts';
+
+export interface ClusterOptions {
+  state: string;
+  reason?: string;
+  observedAt?: string;
+  scheduler: { configured: { state: string; value?: string }; ready?: Condition };
+  storage: { configured: Record<'ceph' | 'weka' | 'nfs', string>; quotaBytes?: number; ready?: Condition };
+}
+
+const table = printer<Cluster>(
+  {
+    NAME: (row) => row.name,
+    STATE: (row) => row.platform?.status.lifecycleState,
+    SCHEDULER: (row) => row.business?.selected_scheduler,
+    NODES: (row) => row.business?.assigned_node_count,
+    ORGANIZATION: (row) => row.organization.slug,
+    SITE: (row) => row.platform?.spec.site.id,
+    ID: (row) => row.id,
+  },
+  'There are no clusters that you can see.',
+);
+
+/** What the cluster last reported (contract, "Cluster options"). */
+export function optionsPath({ id, organization }: Cluster): string {
+  return at`/clusters/${id}/options` + query({ businessOrgId: organization.id });
+}
+
+function details(cluster: Cluster, options: ClusterOptions | undefined): string {
+  const { platform, business, organization } = cluster;
+  const scheduler = options?.scheduler;
+  const storage = options?.storage;
+  const types = Object.entries(storage?.configured ?? {}).filter(([, state]) => state === 'configured');
+  const rows: [string, string | undefined][] = [
+    ['Name', cluster.name],
+    ['ID', cluster.id],
+    ['Organization', organization.slug],
+    ['Site', platform?.spec.site.name],
+    ['State', platform?.status.lifecycleState],
+    ['Reports', options && [options.state, options.reason].filter(Boolean).join(', ')],
+    ['Observed', options?.observedAt],
+    ['Scheduler', scheduler?.configured.value ?? business?.selected_scheduler],
+    ['Scheduler ready', describeCondition(scheduler?.ready)],
+    ['Storage', types.map(([type]) => type).join(',')],
+    ['Storage quota', formatBytes(storage?.quotaBytes)],
+    ['Storage ready', describeCondition(storage?.ready)],
+    [
+      'Nodes',
+      business && `${business.assigned_node_count} of ${business.expected_node_count ?? 'any number'}`,
+    ],
+    ['Kubernetes', platform?.status.kubeletVersion || platform?.spec.version],
+  ];
+  // The heading of a table of names and values would say nothing.
+  return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
+}
+
+export const clusters: Noun = {
+  name: 'clusters',
+  summary: 'the clusters of your organizations',
+  verbs: [
+    reads<OrgOptions>({
+      usage: 'list',
+      summary: 'the clusters you can see',
+      example: 'clusters list',
+      flags: [orgFlag],
+      async run({ api, platform, options }): Promise<Answer> {
+        const { clusters: rows, hidden } = await listClusters({ api, platform }, options);
+        const answer = table.many({ clusters: rows }, rows);
+        if (hidden.length === 0) return answer;
+        const slugs = hidden.map(({ slug }) => slug).join(', ');
+        return { ...answer, said: `You may not list the clusters of ${slugs}, which takes clusters.read.` };
+      },
+    }),
+    reads<OrgOptions>({
+      usage: 'show <cluster>',
+      summary: 'one cluster: its state, its scheduler, its storage',
+      example: 'clusters show alpha',
+      flags: [orgFlag],
+      formats: ['text', 'json', 'yaml'],
+      async run({ api, platform, options }, wanted = ''): Promise<Answer> {
+        const cluster = await findCluster({ api, platform }, wanted, options);
+        const reported = await unless(['forbidden'], platform.get<ClusterOptions>(optionsPath(cluster)));
+        return { json: { ...cluster, options: reported ?? null }, text: details(cluster, reported) };
+      },
+    }),
+  ],
+};

@@ -1,0 +1,110 @@
+/** `andromeda keys`. */
+import { join } from 'node:path';
+import { parseSshPublicKey } from '../../domain/ssh-key.ts';
+import { type Answer, printer } from '../answer.ts';
+import { ask, isAttended } from '../ask.ts';
+import { failure } from '../exit.ts';
+import { type Api, at, type Reader } from '../net/api.ts';
+import { say } from '../output.ts';
+import { type PickKind, pick } from '../pick.ts';
+import { type Noun, optional, reads, writes } from '../verb.ts';
+import { readInput } from '../yaml-file.ts';
+import { sshDirectory } from './local-keys.ts';
+
+export interface SshKey {
+  id: string;
+  fingerprint: string;
+  lifecycle_state: string;
+  created_at: string;
+  revoked_at?: string;
+}
+
+export interface SshKeys {
+  keys: SshKey[];
+  generation: number;
+}
+
+export interface ChangedKey {
+  ssh_key: SshKey;
+  ssh_key_set: { generation: number };
+  command_id: string;
+}
+
+const table = printer<SshKey>(
+  {
+    FINGERPRINT: (row) => row.fingerprint,
+    STATE: (row) => row.lifecycle_state,
+    CREATED: (row) => row.created_at,
+    REVOKED: (row) => row.revoked_at,
+    ID: (row) => row.id,
+  },
+  'You have no SSH keys; `andromeda keys add` registers one.',
+);
+
+const kind: PickKind<SshKey> = {
+  one: 'key of yours',
+  many: 'keys of yours',
+  nameOf: ({ fingerprint }) => fingerprint,
+  idOf: ({ id }) => id,
+};
+
+const waiting = 'The clusters are told now; `andromeda wait key` ends when they have it.';
+
+export function listKeys(api: Reader): Promise<SshKeys> {
+  return api.get<SshKeys>('/me/ssh-keys');
+}
+
+/** Registers a public key; `about` is where it comes from. Throws a sentence for what is no Ed25519 key. */
+export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
+  const { material } = parseSshPublicKey(text);
+  return api.write<ChangedKey>('POST', '/me/ssh-keys', { public_key: material }, about);
+}
+
+function changed(json: ChangedKey): Answer {
+  return { json, text: table.one(json.ssh_key).text, said: waiting };
+}
+
+/** Without its last key a person has no account on the clusters, and taking that away restarts them. */
+async function confirmRevocation(key: SshKey, keys: readonly SshKey[]): Promise<void> {
+  const others = keys.filter(({ id, lifecycle_state: state }) => id !== key.id && state === 'active');
+  if (key.lifecycle_state !== 'active' || others.length > 0 || !isAttended()) return;
+  say(`${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the`);
+  say('clusters: their nodes restart, and jobs that run on them end, those of other people too.');
+  if (!/^y(es)?$/i.test((await ask('Revoke it? [y/N] ')).trim())) throw failure('Nothing was changed.');
+}
+
+export const keys: Noun = {
+  name: 'keys',
+  summary: 'the SSH keys you log in with',
+  verbs: [
+    reads({
+      usage: 'list',
+      summary: 'your SSH keys, revoked ones too',
+      example: 'keys list',
+      async run({ api }) {
+        const json = await listKeys(api);
+        return table.many(json, json.keys);
+      },
+    }),
+    writes({
+      usage: 'add [file]',
+      summary: 'register an Ed25519 public key: a file, - for standard input (~/.ssh/id_ed25519.pub)',
+      example: 'keys add ~/.ssh/id_ed25519.pub',
+      async run({ api }, file = join(sshDirectory(), 'id_ed25519.pub')) {
+        return changed(await registerKey(api, await readInput(file), file));
+      },
+    }),
+    writes<{ yes?: true }>({
+      usage: 'revoke <key>',
+      summary: 'revoke a key, by fingerprint or ID, for good; sessions that use it are closed',
+      example: "keys revoke SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s --reason 'lost laptop'",
+      flags: [optional('--yes', 'without asking')],
+      async run({ api, options }, wanted = '') {
+        const all = (await listKeys(api)).keys;
+        const key = pick(kind, all, wanted);
+        if (!options.yes) await confirmRevocation(key, all);
+        return changed(await api.write('POST', at`/me/ssh-keys/${key.id}/revoke`));
+      },
+    }),
+  ],
+};

@@ -1,0 +1,158 @@
+/** `andromeda members`: who is in an organization, and what they may do. */
+import type { Answer } from '../answer.ts';
+import { CliError, usage } from '../exit.ts';
+import { type MembershipRow, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
+import { type Api, at, type Reader } from '../net/api.ts';
+import { type PickKind, pick } from '../pick.ts';
+import { type Noun, optional, reads, writes } from '../verb.ts';
+import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
+import type { Held } from './in-place.ts';
+
+export type Member = MembershipRow;
+
+interface Profiles {
+  profiles: { name: string; permissions: string[] }[];
+}
+
+async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
+  return (await api.get<{ members: Member[] }>(at`/organizations/${id}/members`)).members;
+}
+
+/** The member with this address or ID. */
+export async function findMember(api: Reader, organization: Organization, wanted: string): Promise<Member> {
+  const kind: PickKind<Member> = {
+    one: `member of ${organization.slug}`,
+    many: `members of ${organization.slug}`,
+    nameOf: ({ email }) => email,
+    idOf: ({ user_id: id }) => id,
+  };
+  return pick(
+    kind,
+    await listMembers(api, organization),
+    wanted.includes('@') ? wanted.toLowerCase() : wanted,
+  );
+}
+
+function permissionsPath({ id }: Organization, userId: string): string {
+  return at`/organizations/${id}/members/${userId}/permissions`;
+}
+
+/** The keys a member was granted; what is not one's own takes members.manage. */
+export function readPermissions(api: Reader, organization: Organization, userId: string): Promise<Held> {
+  return api.get<Held>(permissionsPath(organization, userId));
+}
+
+/** A profile's name stands for its keys. */
+async function expand(api: Reader, names: readonly string[]): Promise<string[]> {
+  if (names.every((name) => name.includes('.'))) return [...names];
+  const { profiles } = await api.get<Profiles>('/permission-profiles');
+  return names.flatMap((name) => {
+    if (name.includes('.')) return [name];
+    const profile = profiles.find((one) => one.name.toLowerCase() === name.toLowerCase());
+    if (profile) return profile.permissions;
+    const known = profiles.map((one) => one.name).join(', ');
+    throw usage(`'${name}' is neither a permission, such as clusters.ssh, nor a profile: ${known}.`);
+  });
+}
+
+/** Sets what `edit` makes of a member's keys; nothing is written where it makes the same. */
+async function change(
+  api: Api,
+  options: OrgOptions,
+  email: string,
+  names: readonly string[],
+  edit: (held: ReadonlySet<string>, keys: readonly string[]) => string[],
+): Promise<Answer> {
+  const organization = await findOrganization(api, options);
+  const { user_id: userId } = await findMember(api, organization, email);
+  const held = await readPermissions(api, organization, userId);
+  if (held.role !== 'member')
+    throw new CliError('conflict', `${email} is ${held.role}, which includes every permission.`);
+  const before = new Set(held.permissions);
+  const permissions = edit(before, await expand(api, names)).sort();
+  if (permissions.length === before.size && permissions.every((key) => before.has(key)))
+    return { ...memberPermissions.one(held), said: 'Nothing to change.' };
+  const json = await api.write<Held>('PUT', permissionsPath(organization, userId), { permissions });
+  const said = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
+  return { ...memberPermissions.one(json), said };
+}
+
+export const members: Noun = {
+  name: 'members',
+  summary: 'the members of your organization, and what they may do',
+  verbs: [
+    reads<OrgOptions & { permissions?: true }>({
+      usage: 'list',
+      summary: 'the members of your organization, oldest first',
+      example: 'members list --permissions',
+      flags: [orgFlag, optional('--permissions', 'what each may do too; takes members.manage')],
+      async run({ api, options }) {
+        const organization = await findOrganization(api, options);
+        const members = await listMembers(api, organization);
+        if (!options.permissions) return membershipTable.many({ members }, members);
+        const rows = [];
+        for (const member of members) {
+          const { permissions } = await readPermissions(api, organization, member.user_id);
+          rows.push({ ...member, permissions });
+        }
+        return memberTable.many({ members: rows }, rows);
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'grant <email> <keys...>',
+      summary: 'let a member do more: permissions, or a profile such as Engineer',
+      example: 'members grant bob@physics.example clusters.read clusters.ssh',
+      flags: [orgFlag],
+      run: ({ api, options }, email = '', ...names) =>
+        change(api, options, email, names, (held, keys) => [...new Set([...held, ...keys])]),
+    }),
+    writes<OrgOptions>({
+      usage: 'revoke <email> <keys...>',
+      summary: 'take permissions from a member; without clusters.ssh, open sessions are closed',
+      example: "members revoke bob@physics.example clusters.ssh --reason 'left the project'",
+      flags: [orgFlag],
+      run: ({ api, options }, email = '', ...names) =>
+        change(api, options, email, names, (held, keys) => [...held].filter((key) => !keys.includes(key))),
+    }),
+    writes<OrgOptions & { role?: string; username?: string; name?: string }>({
+      usage: 'add <email>',
+      summary: 'make someone a member, as an owner or an admin may; a new one may do nothing yet',
+      example: 'members add cy@physics.example --username cy',
+      flags: [
+        orgFlag,
+        optional('--role <role>', 'owner, admin or member (member)'),
+        optional('--username <username>', 'the login name on the clusters (made from the address)'),
+        optional('--name <name>', 'for an account that is made now'),
+      ],
+      async run({ api, options: { role, username, name, ...options } }, email = '') {
+        const { id } = await findOrganization(api, options);
+        const body = { email, role, username, name };
+        return membershipTable.one(await api.write<Member>('POST', at`/organizations/${id}/members`, body));
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'role <email> <role>',
+      summary: 'make a member an owner, an admin or an ordinary member; an owner always remains',
+      example: 'members role cy@physics.example admin',
+      flags: [orgFlag],
+      async run({ api, options }, email = '', role) {
+        const organization = await findOrganization(api, options);
+        const { user_id: userId } = await findMember(api, organization, email);
+        const path = at`/organizations/${organization.id}/members/${userId}/role`;
+        return membershipTable.one(await api.write<Member>('PUT', path, { role }));
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'remove <email>',
+      summary: 'end a membership: accounts are locked, homes kept, open sessions closed',
+      example: "members remove cy@physics.example --reason 'left the lab'",
+      flags: [orgFlag],
+      async run({ api, options }, email = '') {
+        const organization = await findOrganization(api, options);
+        const { user_id: userId } = await findMember(api, organization, email);
+        const json = await api.write('POST', at`/organizations/${organization.id}/members/${userId}/remove`);
+        return { json, text: '', said: `${email} is no longer a member of ${organization.slug}.` };
+      },
+    }),
+  ],
+};

@@ -1,0 +1,26 @@
+/** `andromeda shell`. */
+import type { Answer } from '../answer.ts';
+import { type Noun, writes } from '../verb.ts';
+
+export interface LoginPreferences {
+  shell: string;
+  command_id: string;
+}
+
+export const shell: Noun = {
+  name: 'shell',
+  summary: 'your login shell, on every cluster',
+  verbs: [
+    writes({
+      usage: 'set <path>',
+      summary: 'choose your login shell; nothing restarts, and open sessions keep theirs',
+      example: 'shell set /bin/zsh',
+      formats: ['text', 'json', 'yaml'],
+      async run({ api }, path): Promise<Answer> {
+        const json = await api.write<LoginPreferences>('PUT', '/me/login-preferences', { shell: path });
+        const text = `Your login shell is ${json.shell}.`;
+        return { json, text, said: 'It is in place everywhere once `andromeda wait key` has ended.' };
+      },
+    }),
+  ],
+};

@@ -1,0 +1,122 @@
+/** `andromeda slurm-config`: a cluster's Slurm configuration as YAML, or the one that new clusters start with. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Answer } from '../answer.ts';
+import { ask, isAttended } from '../ask.ts';
+import { failure, usage } from '../exit.ts';
+import { at, type Platform, type PlatformReader, query, type Reader } from '../net/api.ts';
+import { say } from '../output.ts';
+import { type Noun, optional, reads, required, writes } from '../verb.ts';
+import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
+import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import { findCluster } from './cluster.ts';
+
+type Configuration = Record<string, unknown>;
+
+interface Options extends OrgOptions {
+  default?: true;
+  yes?: true;
+}
+
+/** Whose configuration it is. */
+interface Place {
+  path: string;
+  /** As a sentence calls it. */
+  name: string;
+  isDefault: boolean;
+}
+
+const flags = [orgFlag, optional('--default', 'what new clusters of the organization start with')];
+const yesFlag = optional('--yes', 'without asking');
+const formats = ['text', 'json', 'yaml'];
+
+async function findPlace(
+  { api, platform }: { api: Reader; platform: PlatformReader },
+  wanted: string | undefined,
+  options: Options,
+): Promise<Place> {
+  if ((wanted === undefined) === (options.default === undefined))
+    throw usage('Name a cluster, or give --default for what new clusters start with.');
+  if (wanted === undefined) {
+    const { id, slug } = await findOrganization(api, options);
+    const path = at`/organizations/${id}/scheduler-configuration`;
+    return { path, name: `new clusters of ${slug}`, isDefault: true };
+  }
+  const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
+  const path = at`/clusters/${id}/scheduler-configuration` + query({ businessOrgId: organization.id });
+  return { path, name, isDefault: false };
+}
+
+/** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
+async function confirm(place: Place, before: Configuration, after: Configuration): Promise<void> {
+  if (place.isDefault || !isAttended()) return;
+  say(`This closes the SSH sessions that are open on ${place.name}.`);
+  if (!isDeepStrictEqual(before.computeS6Packages, after.computeS6Packages))
+    say('It restarts every compute node, and jobs that run there end: computeS6Packages is another.');
+  if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
+}
+
+async function replace(
+  platform: Platform,
+  place: Place,
+  { before, after, about, yes }: { before: Configuration; after: Configuration; about: string; yes: boolean },
+): Promise<Answer> {
+  if (isDeepStrictEqual(before, after)) return { json: before, text: '', said: 'Nothing to change.' };
+  if (!yes) await confirm(place, before, after);
+  const json = await platform.replace<Configuration>(place.path, after, about);
+  return { json, text: '', said: `The Slurm configuration of ${place.name} is set.` };
+}
+
+export const slurmConfig: Noun = {
+  name: 'slurm-config',
+  summary: 'the Slurm configuration of your clusters',
+  verbs: [
+    reads<Options>({
+      usage: 'get [cluster]',
+      summary: 'print a Slurm configuration as YAML, which set takes',
+      example: 'slurm-config get alpha > slurm.yaml',
+      flags,
+      formats: ['yaml', 'json'],
+      async run({ api, platform, options }, wanted): Promise<Answer> {
+        const place = await findPlace({ api, platform }, wanted, options);
+        return { json: await platform.get(place.path), text: '' };
+      },
+    }),
+    writes<Options & { file: string }>({
+      usage: 'set [cluster]',
+      summary: 'replace a whole Slurm configuration; what the file leaves out is cleared',
+      example: 'slurm-config set alpha -f slurm.yaml',
+      flags: [
+        required('-f, --file <file>', 'the configuration (YAML), - for standard input'),
+        ...flags,
+        yesFlag,
+      ],
+      formats,
+      async run({ api, platform, options }, wanted): Promise<Answer> {
+        const after = await readYaml(options.file);
+        const place = await findPlace({ api, platform }, wanted, options);
+        const before = await platform.get<Configuration>(place.path);
+        return replace(platform, place, { before, after, about: options.file, yes: options.yes ?? false });
+      },
+    }),
+    writes<Options>({
+      usage: 'edit [cluster]',
+      summary: 'change a Slurm configuration in your editor (VISUAL, EDITOR, vi)',
+      example: 'slurm-config edit alpha',
+      flags: [...flags, yesFlag],
+      formats,
+      async run({ api, platform, options }, wanted): Promise<Answer> {
+        const place = await findPlace({ api, platform }, wanted, options);
+        const before = await platform.get<Configuration>(place.path);
+        const { editText } = await import('../edit.ts');
+        const text = `# The Slurm configuration of ${place.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
+        return editText('slurm.yaml', text, async (edited, file) => {
+          const after = await parseYaml(edited, file);
+          // Somebody else's change must not be undone by who looked earlier.
+          if (!isDeepStrictEqual(await platform.get(place.path), before))
+            throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
+          return replace(platform, place, { before, after, about: file, yes: options.yes ?? false });
+        });
+      },
+    }),
+  ],
+};

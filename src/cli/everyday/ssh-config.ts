@@ -1,0 +1,86 @@
+/** `andromeda ssh-config`: Host blocks for ssh, scp, rsync, VS Code and whatever else reads ssh_config(5). */
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { Answer } from '../answer.ts';
+import { failure } from '../exit.ts';
+import type { PlatformReader } from '../net/api.ts';
+import { optional, reads } from '../verb.ts';
+import { writeWhole } from '../whole-file.ts';
+import { reasonOf } from '../yaml-file.ts';
+import { type OrgOptions, orgFlag } from './caller.ts';
+import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';
+import { findIdentityFile, sshDirectory } from './local-keys.ts';
+import { readSshAccess } from './ssh-access.ts';
+import { hostAlias, isReachable, rememberHostKeys, type SshHost, sshOptions } from './ssh-host.ts';
+
+/** The clusters that the caller may log in to. */
+async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<SshHost[]> {
+  const found = await Promise.all(
+    clusters.filter(isInService).map(async (cluster) => {
+      const access = await unless(['forbidden'], readSshAccess(platform, cluster));
+      return access && { cluster, access };
+    }),
+  );
+  return found.filter((host) => host !== undefined).filter(isReachable);
+}
+
+async function blocks(hosts: readonly SshHost[]): Promise<string> {
+  const knownHosts = await rememberHostKeys(hosts);
+  const clusters = hosts.map(({ cluster }) => cluster);
+  const each = await Promise.all(
+    hosts.map(async (host) => {
+      const identityFile = await findIdentityFile(host.access.key_fingerprints);
+      const lines = sshOptions(host, knownHosts, identityFile).map(([name, value]) => `    ${name} ${value}`);
+      return [`Host ${hostAlias(host.cluster, clusters)}`, ...lines].join('\n');
+    }),
+  );
+  return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each].join('\n\n');
+}
+
+/** Puts the blocks into a file; says how ssh comes to read it, unless it does. */
+async function put(file: string, text: string, aliases: readonly string[]): Promise<string> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeWhole(file, `${text}\n`);
+  } catch (error) {
+    throw failure(`${file} could not be written: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
+  }
+  const config = await readFile(join(sshDirectory(), 'config'), 'utf8').catch(() => '');
+  const name = dirname(file) === sshDirectory() ? file.slice(sshDirectory().length + 1) : file;
+  const included = config.split('\n').some((line) => /^\s*include\s/i.test(line) && line.includes(name));
+  const done = `${file} has ${aliases.join(', ')}.`;
+  if (included) return done;
+  return `${done}\nPut this line at the beginning of ${join(sshDirectory(), 'config')}:\n\n    Include ${name}\n`;
+}
+
+export const sshConfig = reads<OrgOptions & { write?: string | true }>({
+  usage: 'ssh-config [cluster]',
+  summary: 'print Host blocks that let ssh, scp, rsync and VS Code log in as andromeda-<cluster>',
+  example: 'ssh-config --write',
+  flags: [
+    orgFlag,
+    optional('--write [file]', 'put them into a file for ssh to include (~/.ssh/andromeda.conf)'),
+  ],
+  formats: ['text', 'json', 'yaml'],
+  async run({ api, platform, options: { write, ...options } }, wanted): Promise<Answer> {
+    const clusters =
+      wanted === undefined
+        ? (await listClusters({ api, platform }, options)).clusters
+        : [await findCluster({ api, platform }, wanted, options)];
+    const hosts = await findHosts(platform, clusters);
+    const all = hosts.map(({ cluster }) => cluster);
+    const aliases = all.map((cluster) => hostAlias(cluster, all));
+    const json = {
+      hosts: hosts.map(({ cluster, access }, index) => ({
+        host: aliases[index],
+        cluster_id: cluster.id,
+        ...access,
+      })),
+    };
+    if (hosts.length === 0) return { json, text: '', said: 'There is no cluster that you may log in to.' };
+    const text = await blocks(hosts);
+    if (write === undefined) return { json, text };
+    const file = write === true ? join(sshDirectory(), 'andromeda.conf') : resolve(write);
+    return { json, text: '', said: await put(file, text, aliases) };
+  },
+});

@@ -1,0 +1,74 @@
+/** How OpenSSH is told of a cluster: its options, and the host key in a file of our own. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { failure } from '../exit.ts';
+import { openLocalState, stateDirectory } from '../session/files.ts';
+import { writeWhole } from '../whole-file.ts';
+import { reasonOf } from '../yaml-file.ts';
+import type { Cluster } from './cluster.ts';
+import type { SshAccess } from './ssh-access.ts';
+
+export interface SshHost {
+  cluster: Cluster;
+  access: SshAccess;
+}
+
+/** What ssh is called with, by the names of ssh_config(5); `identityFile` is the key that the cluster confirmed. */
+export function sshOptions(
+  { cluster, access }: SshHost,
+  knownHosts: string,
+  identityFile: string | undefined,
+): [string, string][] {
+  return [
+    ['HostName', access.hostname],
+    ['Port', String(access.port)],
+    ['User', `${cluster.id}.${access.username}`],
+    // Many clusters share a gateway, and two installations an address: the ID is nobody else's.
+    ['HostKeyAlias', cluster.id],
+    ['UserKnownHostsFile', quoted(knownHosts)],
+    ['StrictHostKeyChecking', 'yes'],
+    ...(identityFile === undefined ? [] : [['IdentityFile', quoted(identityFile)] as [string, string]]),
+  ];
+}
+
+/** What a person calls it in ssh: `andromeda-alpha`, with the organization where another one has that name too. */
+export function hostAlias({ name, id, organization }: Cluster, all: readonly Cluster[] = []): string {
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name);
+  const isShared = all.some((other) => other.name === name && other.id !== id);
+  return `andromeda-${isPlain ? (isShared ? `${organization.slug}-${name}` : name) : id}`;
+}
+
+/** Whether there is an address to log in to. Throws when it is not one that could be given to ssh. */
+export function isReachable({ access }: SshHost): boolean {
+  const { hostname, username, host_key: hostKey } = access;
+  if (hostname === '' || username === '') return false;
+  const isSound =
+    /^[A-Za-z0-9][A-Za-z0-9.:_-]*$/.test(hostname) &&
+    /^[a-z][a-z0-9_-]*$/.test(username) &&
+    /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}$/.test(hostKey);
+  if (!isSound)
+    throw failure('The Platform API gave an address, a name or a host key that ssh cannot be given.');
+  return true;
+}
+
+/** Notes the host keys, each under its cluster's ID, in place of what was noted before; returns the file. */
+export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<string> {
+  const file = join(stateDirectory(), 'known_hosts');
+  await openLocalState().exclusively('known_hosts', async () => {
+    const before = await readFile(file, 'utf8').catch(() => '');
+    const ids = new Set(hosts.map(({ cluster }) => cluster.id));
+    const others = before.split('\n').filter((line) => line !== '' && !ids.has(line.split(' ')[0] ?? ''));
+    const ours = hosts.map(({ cluster, access }) => `${cluster.id} ${access.host_key}`);
+    const after = [...others, ...ours].sort().map((line) => `${line}\n`);
+    if (after.join('') === before) return;
+    await writeWhole(file, after.join('')).catch((error: NodeJS.ErrnoException) => {
+      throw failure(`The host key could not be written to ${file}: ${reasonOf(error)}.`, error);
+    });
+  });
+  return file;
+}
+
+/** A path as ssh_config(5) takes it: in quotes, and without what would be expanded. */
+function quoted(path: string): string {
+  return `"${path.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+}

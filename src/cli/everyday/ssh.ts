@@ -1,0 +1,98 @@
+/** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { ask, isAttended } from '../ask.ts';
+import { failure } from '../exit.ts';
+import type { Api, PlatformReader } from '../net/api.ts';
+import { say } from '../output.ts';
+import { isWatched } from '../progress.ts';
+import { writes } from '../verb.ts';
+import { type OrgOptions, orgFlag } from './caller.ts';
+import { type Cluster, findCluster } from './cluster.ts';
+import { listKeys, registerKey } from './keys.ts';
+import { findIdentityFile, listLocalKeys } from './local-keys.ts';
+import { waitFor } from './patience.ts';
+import { describeMissing, isOnItsWay, readSshAccess, type SshAccess } from './ssh-access.ts';
+import { hostAlias, isReachable, rememberHostKeys, sshOptions } from './ssh-host.ts';
+
+const longestWaitMs = 120_000;
+
+export const ssh = writes<OrgOptions>({
+  usage: 'ssh <cluster> [arguments...]',
+  summary: 'log in to a cluster, or run a command there: what follows its name is for ssh',
+  example: 'ssh alpha -L 8888:localhost:8888',
+  flags: [orgFlag],
+  formats: [],
+  passesOn: true,
+  async run({ api, platform, options }, wanted = '', ...rest) {
+    const cluster = await findCluster({ api, platform }, wanted, options);
+    const access = await waitUntilReady(api, platform, cluster);
+    const host = { cluster, access };
+    if (!isReachable(host)) throw failure(`${cluster.name} has no address to log in to.`);
+    const knownHosts = await rememberHostKeys([host]);
+    const given = sshOptions(host, knownHosts, await findIdentityFile(access.key_fingerprints));
+    const flags = given.flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+    const status = await runSsh([...flags, hostAlias(cluster), ...rest]);
+    return { json: undefined, text: '', status };
+  },
+});
+
+/** Says what is missing; where somebody is at the terminal, mends it or waits for it. */
+async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
+  const access = await readSshAccess(platform, cluster);
+  if (access.ready) return access;
+  if (access.reason === 'no_keys' && isAttended()) await offerKey(api);
+  else if (!isOnItsWay(access) || !isWatched()) throw failure(describeMissing(access, cluster.name));
+  return waitFor(longestWaitMs, async () => {
+    const found = await readSshAccess(platform, cluster);
+    const missing = describeMissing(found, cluster.name).split(/[;:] |\.$/)[0] ?? found.reason;
+    return { done: found.ready, missing, found };
+  });
+}
+
+/** Registers a key that lies here, when the person agrees. A first key makes an account, which is not for free. */
+async function offerKey(api: Api): Promise<void> {
+  const registered = new Set((await listKeys(api)).keys.map(({ fingerprint }) => fingerprint));
+  const key = (await listLocalKeys()).find(({ fingerprint }) => !registered.has(fingerprint));
+  if (!key)
+    throw failure(
+      'You have no SSH key registered, and ~/.ssh has no Ed25519 key that could be; make one with `ssh-keygen -t ed25519`.',
+    );
+  say('You have no SSH key registered. This one is here:');
+  say(`  ${key.file}  ${key.fingerprint}`);
+  say(
+    'Your first key makes your account on the clusters: their nodes restart, and jobs that run on them end.',
+  );
+  if (!/^y(es)?$/i.test((await ask('Register it? [y/N] ')).trim())) throw failure('Nothing was changed.');
+  await registerKey(api, key.material, key.file);
+}
+
+/** Runs ssh at this terminal; resolves to its exit status. */
+function runSsh(args: readonly string[]): Promise<number> {
+  const child = spawn('ssh', args, { stdio: 'inherit' });
+  // Ctrl-C is for ssh, which has it from the terminal; what only we get is handed on.
+  const ignore = () => {};
+  const handOn = (signal: NodeJS.Signals) => child.kill(signal);
+  process.on('SIGINT', ignore);
+  process.on('SIGTERM', handOn);
+  process.on('SIGHUP', handOn);
+  return new Promise<number>((resolve, reject) => {
+    child.on('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        failure(
+          error.code === 'ENOENT'
+            ? 'There is no ssh on this machine; install the OpenSSH client.'
+            : `ssh could not be started: ${error.message}.`,
+          error,
+        ),
+      ),
+    );
+    child.on('exit', (status, signal) =>
+      resolve(status ?? 128 + (signal === null ? 0 : constants.signals[signal])),
+    );
+  }).finally(() => {
+    process.off('SIGINT', ignore);
+    process.off('SIGTERM', handOn);
+    process.off('SIGHUP', handOn);
+  });
+}

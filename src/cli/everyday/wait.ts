@@ -1,0 +1,176 @@
+/** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
+import type { Answer } from '../answer.ts';
+import { CliError, failure, usage } from '../exit.ts';
+import { at, type PlatformReader, query, type Reader } from '../net/api.ts';
+import { isWatched } from '../progress.ts';
+import { parseSpan } from '../time.ts';
+import { type Noun, optional, reads } from '../verb.ts';
+import { findMe, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import {
+  type Cluster,
+  findCluster,
+  isInService,
+  listClusters,
+  type PlatformCluster,
+  unless,
+} from './cluster.ts';
+import { type ClusterOptions, optionsPath } from './clusters.ts';
+import { type AccessList, type Held, lackOfCluster, lackOfKeys, lackOfPermission } from './in-place.ts';
+import { listKeys } from './keys.ts';
+import { findMember, readPermissions } from './members.ts';
+import { type Look, waitFor } from './patience.ts';
+import { readSshAccess } from './ssh-access.ts';
+
+interface Apis {
+  api: Reader;
+  platform: PlatformReader;
+}
+
+interface WaitOptions extends OrgOptions {
+  timeout?: string;
+}
+
+const timeoutFlag = optional('--timeout <span>', 'how long at most, such as 30s (10m)');
+const flags = [orgFlag, timeoutFlag];
+const formats = ['text', 'json', 'yaml'];
+
+function timeoutOf({ timeout }: WaitOptions): number {
+  return parseSpan('--timeout', timeout ?? '10m');
+}
+
+/** One look at several clusters at once; `lackOf` says what one lacks, with what it was told. */
+async function lookAtAll<T>(
+  clusters: readonly Cluster[],
+  lackOf: (cluster: Cluster) => Promise<{ lack: string | undefined; told: T }>,
+): Promise<Look<{ cluster: Cluster; told: T }[]>> {
+  const found = await Promise.all(clusters.map(async (cluster) => ({ cluster, ...(await lackOf(cluster)) })));
+  const lacking = found.filter(({ lack }) => lack !== undefined);
+  return {
+    done: lacking.length === 0,
+    missing: lacking.map(({ cluster, lack }) => `${cluster.name}: ${lack}`).join('; '),
+    found: found.map(({ cluster, told }) => ({ cluster, told })),
+  };
+}
+
+/** Nothing in a pipe; for a person, one sentence. */
+function answer(json: unknown, names: readonly string[], none: string): Answer {
+  const said = names.length === 0 ? none : `In place on ${names.join(', ')}.`;
+  return { json, text: '', ...(isWatched() && { said }) };
+}
+
+/** The Slurm clusters that a key is to reach: the one named, else all that the caller may log in to. */
+async function clustersOfKey(
+  { api, platform }: Apis,
+  { cluster, ...options }: WaitOptions & { cluster?: string },
+): Promise<Cluster[]> {
+  if (cluster !== undefined) return [await findCluster({ api, platform }, cluster, options)];
+  const { clusters, hidden } = await listClusters({ api, platform }, options);
+  if (clusters.length === 0 && hidden.length > 0)
+    throw usage(
+      'You may not list your clusters, which takes clusters.read; name one with --cluster and its ID.',
+    );
+  const open = await Promise.all(
+    slurmClusters(clusters).map(async (one) =>
+      (await unless(['forbidden'], readSshAccess(platform, one))) ? one : undefined,
+    ),
+  );
+  return open.filter((one) => one !== undefined);
+}
+
+function slurmClusters(clusters: readonly Cluster[]): Cluster[] {
+  return clusters.filter(
+    ({ platform, business }) =>
+      platform?.status.lifecycleState === 'active' && business?.selected_scheduler !== 'kubernetes',
+  );
+}
+
+const waitForKey = reads<WaitOptions & { cluster?: string }>({
+  usage: 'key',
+  summary: 'until your SSH keys, a revocation and your login shell are in place',
+  example: 'wait key --timeout 2m',
+  flags: [optional('--cluster <cluster>', 'only there (everywhere)'), ...flags],
+  formats,
+  async run({ api, platform, options }) {
+    const timeoutMs = timeoutOf(options);
+    const clusters = await clustersOfKey({ api, platform }, options);
+    const found = await waitFor(timeoutMs, async () => {
+      const [{ generation }, { user }] = await Promise.all([listKeys(api), findMe(api)]);
+      return lookAtAll(clusters, async (cluster) => {
+        const told = await readSshAccess(platform, cluster);
+        return { lack: lackOfKeys(told, { generation, shell: user.login_shell }), told };
+      });
+    });
+    const json = found.map(({ cluster, told }) => ({ id: cluster.id, name: cluster.name, ssh_access: told }));
+    const names = clusters.map(({ name }) => name);
+    return answer({ clusters: json }, names, 'There is no Slurm cluster that you may log in to.');
+  },
+});
+
+const waitForPermission = reads<WaitOptions>({
+  usage: 'permission [email]',
+  summary: "until a member's permissions (yours) are in place on every Slurm cluster",
+  example: 'wait permission bob@physics.example',
+  flags,
+  formats,
+  async run({ api, platform, options }, email) {
+    const timeoutMs = timeoutOf(options);
+    const organization = await findOrganization(api, options);
+    const { user_id: userId } = await findMember(
+      api,
+      organization,
+      email ?? (await findMe(api)).user.primary_email,
+    );
+    const { clusters, hidden } = await listClusters({ api, platform }, { org: organization.id });
+    if (hidden.length > 0)
+      throw new CliError('forbidden', 'What has reached the clusters is shown to who holds clusters.read.');
+    const concerned = slurmClusters(clusters);
+    const found = await waitFor(timeoutMs, async () => {
+      const held: Held = await readPermissions(api, organization, userId);
+      return lookAtAll(concerned, async ({ id }) => {
+        const path = at`/organizations/${organization.id}/clusters/${id}/access`;
+        const told = await unless(['notFound'], api.get<AccessList>(path));
+        return { lack: lackOfPermission(told, held), told };
+      });
+    });
+    const json = found.map(({ cluster, told }) => ({
+      id: cluster.id,
+      name: cluster.name,
+      access: told ?? null,
+    }));
+    const names = concerned.map(({ name }) => name);
+    return answer({ clusters: json }, names, `${organization.slug} has no Slurm cluster in service.`);
+  },
+});
+
+const waitForCluster = reads<WaitOptions>({
+  usage: 'cluster <cluster>',
+  summary: 'until a cluster is active and its scheduler ready',
+  example: 'wait cluster alpha --timeout 30m',
+  flags,
+  formats,
+  async run({ api, platform, options }, wanted = '') {
+    const timeoutMs = timeoutOf(options);
+    const cluster = await findCluster({ api, platform }, wanted, options);
+    const path = at`/clusters/${cluster.id}` + query({ businessOrgId: cluster.organization.id });
+    const [found] = await waitFor(timeoutMs, () =>
+      lookAtAll([cluster], async () => {
+        const [current, reported] = await Promise.all([
+          platform.get<PlatformCluster>(path),
+          platform.get<ClusterOptions>(optionsPath(cluster)),
+        ]);
+        const { lifecycleState } = current.status;
+        if (lifecycleState === 'releasing' || !isInService({ ...cluster, platform: current }))
+          throw failure(`${cluster.name} is ${lifecycleState}; it will not come back.`);
+        return { lack: lackOfCluster(lifecycleState, reported), told: { current, reported } };
+      }),
+    );
+    const json = { cluster: found?.told.current, options: found?.told.reported };
+    return answer(json, [cluster.name], '');
+  },
+});
+
+export const wait: Noun = {
+  name: 'wait',
+  summary: 'until a change is in place everywhere',
+  verbs: [waitForKey, waitForPermission, waitForCluster],
+};

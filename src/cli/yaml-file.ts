@@ -1,0 +1,58 @@
+/** YAML files that people write, read with a sentence that says where one is wrong. */
+import { readFile } from 'node:fs/promises';
+import { text as readAll } from 'node:stream/consumers';
+import { failure } from './exit.ts';
+import { isObject } from './net/request.ts';
+
+/** What is in a file, `-` for standard input. Throws a sentence. */
+export async function readInput(file: string): Promise<string> {
+  return (file === '-' ? readAll(process.stdin) : readFile(file, 'utf8')).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
+    },
+  );
+}
+
+/** A YAML file's map of keys and values, `-` for standard input. Throws a sentence with file, line and column. */
+export async function readYaml(file: string): Promise<Record<string, unknown>> {
+  return parseYaml(await readInput(file), file);
+}
+
+/** The same of a text; `file` is how to call it. */
+export async function parseYaml(text: string, file: string): Promise<Record<string, unknown>> {
+  const { parseDocument } = await import('yaml');
+  const document = parseDocument(text);
+  const [problem] = document.errors;
+  if (problem) {
+    const { line, col } = problem.linePos?.[0] ?? { line: 1, col: 1 };
+    throw failure(`${file}:${line}:${col}: ${problem.message.split(' at line')[0]}.`);
+  }
+  const value = toValue(file, document) ?? {};
+  if (!isObject(value)) throw failure(`${file}: this is not a map of keys and values.`);
+  return value;
+}
+
+/** A value as YAML, as people would write it. */
+export async function formatYaml(value: unknown): Promise<string> {
+  const { stringify } = await import('yaml');
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
+}
+
+function toValue(file: string, document: { toJS(): unknown }): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    // Aliases that name each other, or too many of them.
+    throw failure(`${file}: ${error instanceof Error ? error.message : error}.`, error);
+  }
+}
+
+/** Why a file cannot be read or written, in words. */
+export function reasonOf({ code, message }: NodeJS.ErrnoException): string {
+  const reasons: Record<string, string> = {
+    ENOENT: 'there is no such file',
+    EISDIR: 'it is a directory',
+    EACCES: 'you may not',
+  };
+  return reasons[code ?? ''] ?? code ?? message;
+}

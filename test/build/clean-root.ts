@@ -1,0 +1,122 @@
+/** A root directory with libc, libstdc++ and a shell, and nothing else: what a clean Debian has, without Node. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** What a session needs, and what a mount namespace of the login node does. */
+const programs = [
+  '/bin/sh',
+  '/bin/bash',
+  '/usr/bin/id',
+  '/bin/cat',
+  '/usr/bin/setsid',
+  '/bin/stty',
+  '/usr/bin/unshare',
+  '/usr/bin/nsenter',
+  '/bin/mount',
+  '/bin/umount',
+  '/usr/sbin/chroot',
+];
+
+export interface Run {
+  uid: number;
+  /** Left out: it can be written to. */
+  home?: 'read-only';
+  /** Mount options of /tmp, /dev/shm; `ro` for the directories that are on the disk. */
+  tmp?: string;
+  shm?: string;
+  disk?: 'ro';
+}
+
+export interface CleanRoot {
+  run(how: Run, ...args: string[]): Promise<{ status: number | null; stdout: string; stderr: string }>;
+  start(how: Run, ...args: string[]): ChildProcess;
+}
+
+/** Why none can be made here; false when it can. */
+export const noCleanRoot: string | false =
+  process.getuid?.() !== 0 || spawnSync('unshare', ['--mount', 'true']).status !== 0
+    ? 'needs root and mount namespaces'
+    : false;
+
+/** The executable goes into `folder`, which must be one of those that are made. */
+export function createCleanRoot(root: string, executable: string, folder = 'bin'): CleanRoot {
+  for (const name of [
+    'bin',
+    'dev',
+    'proc',
+    'tmp',
+    'root',
+    'etc',
+    'run',
+    'var/tmp',
+    'home/ada',
+    'home/bin',
+    'srv',
+  ]) {
+    mkdirSync(join(root, name), { recursive: true });
+  }
+  execFileSync('chmod', ['1777', join(root, 'tmp'), join(root, 'var/tmp')]);
+  execFileSync('chmod', ['700', join(root, 'root'), join(root, 'home/ada')]);
+  execFileSync('chmod', ['755', root]);
+  execFileSync('chown', ['1000:1000', join(root, 'home/ada')]);
+  writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n');
+  writeFileSync(join(root, 'etc/group'), 'root:x:0:\nada:x:1000:\n');
+  linkSync(executable, join(root, folder, 'andromeda'));
+  const libraries = execFileSync('ldd', [executable, ...programs], { encoding: 'utf8' }).matchAll(
+    /(\/\S+) \(0x/g,
+  );
+  const needed = new Set([...libraries].map(([, path = '']) => path));
+  for (const path of needed) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    copyFileSync(path, join(root, path));
+  }
+  for (const path of programs) {
+    copyFileSync(path, join(root, 'bin', path.split('/').at(-1) ?? ''));
+  }
+
+  const command = ({ uid, home, tmp = 'mode=1777', shm = 'mode=1777', disk }: Run, args: string[]) => {
+    const script = `
+      root=$1; shift
+      mount --bind "$root" "$root"
+      ${disk === 'ro' ? 'mount -o remount,ro,bind "$root"' : ''}
+      ${home ? 'mount --bind "$root/home" "$root/home"; mount -o remount,ro,bind "$root/home"' : ''}
+      mount -t proc proc "$root/proc"
+      mount -t tmpfs -o ${tmp} tmpfs "$root/tmp"
+      mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+      for name in null urandom tty; do : > "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
+      mkdir "$root/dev/shm" "$root/dev/pts"
+      ln -s pts/ptmx "$root/dev/ptmx"
+      mount -t tmpfs -o ${shm} tmpfs "$root/dev/shm"
+      mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+      cd "$root"
+      pivot_root . .
+      /bin/umount -l .
+      PATH= exec /bin/chroot --userspec=${uid}:${uid} / /${folder}/andromeda "$@"`;
+    return ['--mount', '--propagation', 'private', '--', 'sh', '-ec', script, 'sh', root, ...args];
+  };
+  const env = ({ uid }: Run) => ({
+    PATH: process.env['PATH'],
+    HOME: uid === 0 ? '/root' : '/home/ada',
+    ANDROMEDA_DEBUG: '1',
+  });
+  const start: CleanRoot['start'] = (how, ...args) =>
+    spawn('unshare', command(how, args), {
+      env: env(how),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 60_000,
+    });
+  return {
+    start,
+    run(how, ...args) {
+      const child = start(how, ...args);
+      const said = { stdout: '', stderr: '' };
+      for (const name of ['stdout', 'stderr'] as const) {
+        child[name]?.setEncoding('utf8').on('data', (part) => {
+          said[name] += part;
+        });
+      }
+      return new Promise((done) => child.once('close', (status) => done({ status, ...said })));
+    },
+  };
+}

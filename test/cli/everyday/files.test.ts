@@ -1,0 +1,243 @@
+/** Commands that read and write files: `kubeconfig` and `slurm-config`. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { kubeconfig } from '../../../src/domain/kubeconfig.ts';
+import { alphaId } from '../admin/operator-api.ts';
+import { atTerminal } from '../admin/terminal.ts';
+import { json, type Seen } from '../harness.ts';
+import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
+import { gammaId, inPhysics, lookups } from './apis.ts';
+
+const config = (server = 'https://gamma.example:6443') =>
+  stringify(
+    kubeconfig({
+      clusterId: gammaId,
+      server,
+      issuer: 'https://login.example',
+      clientId: 'k',
+      usernameClaim: 'email',
+    }),
+  );
+const route = `GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`;
+
+test('kubeconfig prints the file, and says when access ends', async (t) => {
+  const { run } = await signedIn(t, {
+    ...lookups,
+    [route]: { kubeconfig: config(), accessExpiresAt: '2030-01-01T00:00:00Z' },
+  });
+  const { status, stdout, stderr } = await run(['kubeconfig', 'gamma']);
+  assert.deepEqual([status, stdout, stderr], [0, config(), 'Your access ends at 2030-01-01T00:00:00Z.\n']);
+  const refused = await signedIn(t, {
+    ...lookups,
+    [route]: (_seen: Seen, response: ServerResponse) => refuse(response, 409, 'It is not active.'),
+  });
+  const conflict = await refused.run(['kubeconfig', 'gamma', '--merge', join(refused.directory, 'k')]);
+  assert.deepEqual([conflict.status, conflict.stderr], [6, 'It is not active.\n']);
+  assert.deepEqual(await readdir(refused.directory), ['default.json']);
+});
+
+const mine = `# mine
+apiVersion: v1
+kind: Config
+current-context: home
+clusters:
+- name: home # the one at home
+  cluster: {server: "https://home.example:6443"}
+contexts:
+- name: home
+  context: {cluster: home, user: me}
+users:
+- name: me
+  user: {token: abc}
+`;
+
+test('kubeconfig --merge keeps what is there, replaces what is its own, and leaves the file to its owner alone', async (t) => {
+  let server = 'https://gamma.example:6443';
+  const { run, directory } = await signedIn(t, {
+    ...lookups,
+    [route]: (_seen: Seen, response: ServerResponse) => json(response, 200, { kubeconfig: config(server) }),
+  });
+  const real = join(directory, 'real');
+  const file = join(directory, 'config');
+  await writeFile(real, mine, { mode: 0o644 });
+  await symlink(real, file);
+  const merge = ['kubeconfig', 'gamma', '--merge', file];
+  const { status, stdout, stderr } = await run(merge);
+  assert.deepEqual(
+    [status, stdout, stderr],
+    [0, '', `gamma is in ${file}; use it with \`kubectl --context ${gammaId}\`.\n`],
+  );
+  assert.ok((await lstat(file)).isSymbolicLink());
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  const text = await readFile(file, 'utf8');
+  assert.match(text, /^# mine\n/);
+  assert.match(text, /# the one at home/);
+  const merged = parse(text);
+  const before = parse(mine);
+  const added = parse(config());
+  assert.equal(merged['current-context'], 'home');
+  for (const list of ['clusters', 'contexts', 'users'])
+    assert.deepEqual(merged[list], [...before[list], ...added[list]]);
+
+  await run(merge);
+  assert.equal(await readFile(file, 'utf8'), text, 'again changes nothing');
+  server = 'https://moved.example:6443';
+  const used = await run([...merge, '--use']);
+  assert.equal(used.stderr, `gamma is in ${file}; kubectl uses it now.\n`);
+  const moved = parse(await readFile(file, 'utf8'));
+  assert.equal(moved.clusters.length, 2);
+  assert.equal(moved.clusters[1].cluster.server, server);
+  assert.equal(moved['current-context'], gammaId);
+  assert.deepEqual((await readdir(directory)).sort(), ['config', 'default.json', 'real']);
+});
+
+test('kubeconfig --merge makes the file and its directory; what is no kubeconfig is left alone', async (t) => {
+  const { run, directory } = await signedIn(t, { ...lookups, [route]: { kubeconfig: config() } });
+  const file = join(directory, 'kube/config');
+  assert.equal(
+    (await run(['kubeconfig', 'gamma', '--merge', file])).stderr,
+    `gamma is in ${file}; kubectl uses it now.\n`,
+  );
+  assert.deepEqual(parse(await readFile(file, 'utf8')), parse(config()));
+  const kubectl = spawnSync('kubectl', ['config', 'get-contexts', '-o', 'name', '--kubeconfig', file]);
+  if (kubectl.status !== null) assert.equal(`${kubectl.stdout}`, `${gammaId}\n`);
+  for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n']) {
+    await writeFile(file, text);
+    const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^\S+ is not a kubeconfig; nothing was written/);
+    assert.equal(await readFile(file, 'utf8'), text);
+  }
+});
+
+const slurm = { slurmExtraConfig: 'A=1\n', prolog: { 'a.sh': '#!/bin/sh\necho hi\n' } };
+const slurmYaml = 'slurmExtraConfig: |\n  A=1\nprolog:\n  a.sh: |\n    #!/bin/sh\n    echo hi\n';
+const ofAlpha = `/clusters/${alphaId}/scheduler-configuration?${inPhysics}`;
+const ofDefault = '/organizations/org_1/scheduler-configuration';
+
+async function withSlurm(t: TestContext, routes: Routes = {}) {
+  const machine = await signedIn(t, {
+    ...lookups,
+    [`GET ${ofAlpha}`]: slurm,
+    [`PUT ${ofAlpha}`]: (seen: Seen, response: ServerResponse) =>
+      json(response, 200, JSON.parse(`${seen.body}`)),
+    [`GET ${ofDefault}`]: {},
+    [`PUT ${ofDefault}`]: slurm,
+    ...routes,
+  });
+  const puts = () => taken(machine.requests).filter((line) => line.startsWith('PUT '));
+  return { ...machine, puts };
+}
+
+test('slurm-config get prints YAML that slurm-config set takes, and the same again changes nothing', async (t) => {
+  const { run, puts } = await withSlurm(t);
+  const { stdout } = await run(['slurm-config', 'get', 'alpha']);
+  assert.equal(stdout, slurmYaml);
+  const set = (input: string, ...args: string[]) =>
+    run(['slurm-config', 'set', ...args, '-f', '-'], { input });
+  const same = await set(stdout, 'alpha');
+  assert.deepEqual([same.status, same.stderr, puts()], [0, 'Nothing to change.\n', []]);
+  const other = await set(stdout.replace('A=1', 'A=2'), 'alpha');
+  assert.deepEqual([other.status, other.stderr], [0, 'The Slurm configuration of alpha is set.\n']);
+  assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=2\n' })}`]);
+  assert.equal((await run(['slurm-config', 'get', '--default'])).stdout, '{}\n');
+  assert.equal(
+    (await set(stdout, '--default')).stderr,
+    'The Slurm configuration of new clusters of physics is set.\n',
+  );
+  assert.deepEqual(puts(), [`PUT ${ofDefault} ${JSON.stringify(slurm)}`]);
+});
+
+test('what slurm-config is given is named when it is wrong', async (t) => {
+  const { run, directory } = await withSlurm(t, {
+    [`PUT ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => refuse(response, 400, 'a.sh lacks #!.'),
+  });
+  const file = join(directory, 'slurm.yaml');
+  await writeFile(file, 'prolog: { a.sh: x }\n');
+  const name = 'Name a cluster, or give --default for what new clusters start with.';
+  const rows: [string[], number, string][] = [
+    [['set', 'alpha', '-f', file], 1, `${file}: a.sh lacks #!.`],
+    [['set', 'alpha'], 2, "Required option '-f, --file <file>' not specified; see `andromeda --help`."],
+    [['set', 'alpha', '-f', '/nowhere'], 1, '/nowhere cannot be read: there is no such file.'],
+    [['get'], 2, name],
+    [['get', 'alpha', '--default'], 2, name],
+    [['get', 'delta'], 5, "There is no cluster 'delta'; there are: alpha, gamma."],
+  ];
+  for (const [args, expected, sentence] of rows) {
+    const { status, stdout, stderr } = await run(['slurm-config', ...args]);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', expected]);
+  }
+});
+
+/** An editor that runs a line of shell on the file. */
+async function editor(directory: string, line: string): Promise<Record<string, string>> {
+  const file = join(directory, 'editor');
+  await writeFile(file, `#!/bin/sh\n${line}\n`);
+  await chmod(file, 0o755);
+  return { EDITOR: `${file} --wait`, VISUAL: '' };
+}
+
+test('slurm-config edit shows what is set, and sends what was made of it', async (t) => {
+  const { run, puts, directory } = await withSlurm(t);
+  const edit = async (line: string) =>
+    run(['slurm-config', 'edit', 'alpha'], { env: await editor(directory, line) });
+  const shown = await edit(`test "$1" = --wait && cp "$2" ${directory}/shown`);
+  assert.deepEqual([shown.status, shown.stderr, puts()], [0, 'Nothing to change.\n', []]);
+  assert.equal(
+    await readFile(join(directory, 'shown'), 'utf8'),
+    `# The Slurm configuration of alpha; what is left out is cleared.\n${slurmYaml}`,
+  );
+  const changed = await edit('sed -i s/A=1/A=3/ "$2"');
+  assert.deepEqual([changed.status, changed.stderr], [0, 'The Slurm configuration of alpha is set.\n']);
+  assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=3\n' })}`]);
+  const failed = await edit('exit 1');
+  assert.match(failed.stderr, /^The editor '.*editor --wait' did not end well; nothing was changed\.\n$/);
+});
+
+test("what was edited is not lost when it is refused, and does not undo somebody else's change", async (t) => {
+  let now: object = slurm;
+  const { run, directory, puts } = await withSlurm(t, {
+    [`GET ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => {
+      json(response, 200, now);
+      now = { slurmExtraConfig: 'other' };
+    },
+    [`PUT ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => refuse(response, 400, 'Not so.'),
+  });
+  const env = await editor(directory, 'sed -i s/hi/ho/ "$2"');
+  const raced = await run(['slurm-config', 'edit', 'alpha'], { env: { ...env, TMPDIR: directory } });
+  const [, file = ''] =
+    /^It was changed elsewhere in the meantime; look at it, and edit it again\. Your text is in (\S+)\.\n$/.exec(
+      raced.stderr,
+    ) ?? [];
+  assert.match(await readFile(file, 'utf8'), /echo ho/);
+  assert.deepEqual(puts(), []);
+  now = { prolog: { 'a.sh': 'hi' } };
+  const broken = await editor(directory, 'echo "a: [" > "$2"');
+  const unread = await run(['slurm-config', 'edit', 'alpha'], { env: { ...broken, TMPDIR: directory } });
+  assert.match(unread.stderr, /^slurm\.yaml:\d:\d: .* Your text is in \S+\/slurm\.yaml\.\n$/);
+});
+
+test('at a terminal, a change is told of and asked for', async (t) => {
+  const { directory, puts } = await withSlurm(t);
+  const file = join(directory, 'slurm.yaml');
+  await writeFile(file, 'computeS6Packages: "#!/bin/sh\\n"\n');
+  for (const [typed, status, changes] of [
+    ['n\r', 1, 0],
+    ['y\r', 0, 1],
+  ] as const) {
+    const command = atTerminal(dirname(directory), ['slurm-config', 'set', 'alpha', '-f', file]);
+    const screen = await command.until('Go on? [y/N] ');
+    assert.match(screen, /This closes the SSH sessions that are open on alpha\.\n/);
+    assert.match(screen, /It restarts every compute node, and jobs that run there end/);
+    command.type(typed);
+    assert.equal((await command.ended).status, status);
+    assert.equal(puts().length, changes);
+  }
+  const quick = atTerminal(dirname(directory), ['slurm-config', 'set', 'alpha', '-f', file, '--yes']);
+  assert.equal((await quick.ended).status, 0);
+});

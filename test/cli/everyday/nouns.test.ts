@@ -1,0 +1,339 @@
+/** Every everyday command that asks and prints, as golden text; ssh, wait and files have their own. */
+import { alphaId } from '../admin/operator-api.ts';
+import { goldenText } from '../golden.ts';
+import { alpha, gammaId, inPhysics, keySet, lookups, membership, options } from './apis.ts';
+
+const golden = goldenText([], lookups);
+const in1 = 'organizations/org_1';
+
+const clusterTable = [
+  'NAME   STATE   SCHEDULER   NODES  ORGANIZATION  SITE    ID',
+  `alpha  active  sunk        2      physics       room-1  ${alphaId}`,
+  `gamma  active  kubernetes  2      physics       room-1  ${gammaId}`,
+];
+const details = [
+  'Name             alpha',
+  `ID               ${alphaId}`,
+  'Organization     physics',
+  'Site             Machine room 1',
+  'State            active',
+  'Reports          available',
+  'Observed         2026-01-02T03:04:05.000Z',
+  'Scheduler        sunk',
+  'Scheduler ready  no, NodesDown: node-2 is down',
+  'Storage          ceph',
+  'Storage quota    1.5TiB',
+  'Storage ready    yes',
+  'Nodes            2 of 4',
+  'Kubernetes       1.33.1',
+];
+const optionsOfAlpha = `GET /clusters/${alphaId}/options?${inPhysics}`;
+golden(
+  'clusters are listed, and shown by name, ID or the beginning of an ID',
+  { [optionsOfAlpha]: options },
+  [
+    { args: ['clusters', 'list'], prints: clusterTable },
+    { args: ['clusters', 'list', '--org', 'physics'], prints: clusterTable },
+    { args: ['clusters', 'list', '--org', 'org_1'], prints: clusterTable },
+    { args: ['clusters', 'show', 'alpha'], asks: [optionsOfAlpha], prints: details },
+    { args: ['clusters', 'show', alphaId], asks: [optionsOfAlpha], prints: details },
+    { args: ['clusters', 'show', alphaId.slice(0, 8)], asks: [optionsOfAlpha], prints: details },
+  ],
+);
+
+golden(
+  'clusters come page by page',
+  {
+    [`GET /clusters?${inPhysics}&limit=200`]: { items: [alpha], nextPageToken: 'a b' },
+    [`GET /clusters?${inPhysics}&limit=200&after=a+b`]: { items: [{ ...alpha, id: gammaId }] },
+  },
+  [
+    {
+      args: ['clusters', 'list', '-o', 'yaml'],
+      asks: [`GET /clusters?${inPhysics}&limit=200&after=a+b`],
+      prints: [
+        'clusters:',
+        ...[alphaId, gammaId].flatMap((id) => [
+          `  - id: ${id}`,
+          '    name: alpha',
+          '    organization:',
+          '      id: org_1',
+          '      slug: physics',
+          '      display_name: Physics',
+          '    platform:',
+          `      id: ${id}`,
+          '      metadata:',
+          '        createdAt: 2026-01-02T03:04:05.000Z',
+          '        updatedAt: 2026-01-02T03:04:05.000Z',
+          '      spec:',
+          '        name: alpha',
+          '        site:',
+          '          id: room-1',
+          '          name: Machine room 1',
+          '        businessOrganization:',
+          '          id: org_1',
+          '        version: 1.33.1',
+          '      status:',
+          '        lifecycleState: active',
+          '        lifecycleVersion: 2',
+          '        kubeletVersion: ""',
+          '    business:',
+          `      id: ${id}`,
+          `      selected_scheduler: ${id === alphaId ? 'sunk' : 'kubernetes'}`,
+          '      expected_node_count: 4',
+          '      assigned_node_count: 2',
+        ]),
+      ],
+    },
+  ],
+);
+
+const machine = {
+  id: '11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
+  name: 'node-1',
+  lifecycle_state: 'admitted',
+  hardware: { gpu_model: 'H100', gpu_count: 8, cpu_cores: 96, memory_gib: 1024 },
+  observed: { ready: true, phase: 'idle', freshness: 'fresh', observed_at: 'x', generation: 1 },
+};
+const machinesOfAlpha = `GET /clusters/${alphaId}/machines?${inPhysics}&limit=200`;
+golden(
+  'machines come page by page, and what one reported too long ago is not shown as true',
+  {
+    [machinesOfAlpha]: { items: [machine], next_page_token: 'n' },
+    [`${machinesOfAlpha}&after=n`]: {
+      items: [
+        { ...machine, name: 'node-2', observed: { ...machine.observed, freshness: 'stale' } },
+        { ...machine, name: 'node-3', hardware: {}, observed: undefined },
+      ],
+    },
+  },
+  [
+    {
+      args: ['machines', 'alpha'],
+      asks: [machinesOfAlpha, `${machinesOfAlpha}&after=n`],
+      prints: [
+        'NAME    STATE     READY  PHASE  GPUS  MODEL  CORES  MEMORY-GIB  ID',
+        `node-1  admitted  yes    idle   8     H100   96     1024        ${machine.id}`,
+        `node-2  admitted  -      stale  8     H100   96     1024        ${machine.id}`,
+        `node-3  admitted  -      -      -     -      -      -           ${machine.id}`,
+      ],
+    },
+  ],
+);
+
+const storageOf1 = `GET /${in1}/storage`;
+golden(
+  'storage is listed by what each cluster has',
+  {
+    [storageOf1]: {
+      items: [
+        {
+          clusterId: alphaId,
+          clusterName: 'alpha',
+          lifecycleState: 'active',
+          state: 'available',
+          backends: [
+            {
+              type: 'ceph',
+              configured: 'configured',
+              configuredQuotaBytes: 100 * 2 ** 30,
+              purchasedRawBytes: 2 ** 40,
+              ready: { status: 'True' },
+            },
+            { type: 'weka', configured: 'not_configured' },
+          ],
+        },
+        {
+          clusterId: gammaId,
+          clusterName: 'gamma',
+          lifecycleState: 'active',
+          state: 'unknown',
+          backends: [],
+        },
+      ],
+    },
+  },
+  [
+    {
+      args: ['storage'],
+      asks: [storageOf1],
+      prints: [
+        'CLUSTER  STATE      TYPE  CONFIGURED  QUOTA   PURCHASED  READY',
+        'alpha    available  ceph  configured  100GiB  1TiB       yes',
+        'gamma    unknown    -     -           -       -          -',
+      ],
+    },
+  ],
+);
+
+const [oldKey, newKey] = keySet.keys;
+const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB';
+const told = 'The clusters are told now; `andromeda wait key` ends when they have it.';
+const revokeNew = `POST /me/ssh-keys/${newKey?.id}/revoke`;
+golden(
+  'keys are listed, added and revoked by fingerprint or ID',
+  {
+    'GET /me/ssh-keys': keySet,
+    'POST /me/ssh-keys': { ssh_key: newKey, ssh_key_set: { generation: 2 }, command_id: 'c' },
+    [revokeNew]: { ssh_key: oldKey, ssh_key_set: { generation: 3 }, command_id: 'c' },
+  },
+  [
+    {
+      args: ['keys', 'list'],
+      asks: ['GET /me/ssh-keys'],
+      prints: [
+        'FINGERPRINT  STATE    CREATED                   REVOKED                   ID',
+        'SHA256:old   revoked  2026-01-02T03:04:05.000Z  2026-02-03T00:00:00.000Z  ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3W',
+        'SHA256:new   active   2026-01-02T03:04:05.000Z  -                         ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3X',
+      ],
+    },
+    {
+      args: ['keys', 'add', '-'],
+      input: `${publicKey} ada@laptop\n`,
+      asks: [`POST /me/ssh-keys {"public_key":"${publicKey}"}`],
+      prints: [
+        'FINGERPRINT  STATE   CREATED                   REVOKED  ID',
+        'SHA256:new   active  2026-01-02T03:04:05.000Z  -        ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3X',
+      ],
+      says: told,
+    },
+    ...['SHA256:new', newKey?.id ?? ''].map((named) => ({
+      args: ['keys', 'revoke', named],
+      asks: ['GET /me/ssh-keys', revokeNew],
+      prints: [
+        'FINGERPRINT  STATE    CREATED                   REVOKED                   ID',
+        'SHA256:old   revoked  2026-01-02T03:04:05.000Z  2026-02-03T00:00:00.000Z  ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3W',
+      ],
+      says: told,
+    })),
+  ],
+);
+
+golden(
+  'shell set says what is set, and how to see it arrive',
+  {
+    'PUT /me/login-preferences': { shell: '/bin/zsh', command_id: 'c' },
+  },
+  [
+    {
+      args: ['shell', 'set', '/bin/zsh'],
+      asks: ['PUT /me/login-preferences {"shell":"/bin/zsh"}'],
+      prints: ['Your login shell is /bin/zsh.'],
+      says: 'It is in place everywhere once `andromeda wait key` has ended.',
+    },
+    {
+      args: ['shell', 'set', '/bin/zsh', '-o', 'json'],
+      asks: ['PUT /me/login-preferences {"shell":"/bin/zsh"}'],
+      prints: ['{', '  "shell": "/bin/zsh",', '  "command_id": "c"', '}'],
+    },
+  ],
+);
+
+const permissionsOf = (user: string) => `${in1}/members/${user}/permissions`;
+const bobs = {
+  organization_id: 'org_1',
+  user_id: 'user_bob',
+  role: 'member',
+  permissions: ['clusters.read'],
+};
+const after = (permissions: string[]) => ({ ...bobs, permissions });
+golden(
+  'members are listed, with what they may do for who may see that',
+  {
+    [`GET /${permissionsOf('user_bob')}`]: bobs,
+    [`GET /${permissionsOf('user_ada')}`]: after(['organization.owner']),
+  },
+  [
+    {
+      args: ['members', 'list'],
+      prints: [
+        'EMAIL                ROLE    USERNAME  ID',
+        'bob@physics.example  member  bob       user_bob',
+        'ada@physics.example  owner   bob       user_ada',
+      ],
+    },
+    {
+      args: ['members', 'list', '--permissions'],
+      asks: [`GET /${permissionsOf('user_bob')}`, `GET /${permissionsOf('user_ada')}`],
+      prints: [
+        'EMAIL                ROLE    USERNAME  PERMISSIONS         ID',
+        'bob@physics.example  member  bob       clusters.read       user_bob',
+        'ada@physics.example  owner   bob       organization.owner  user_ada',
+      ],
+    },
+  ],
+);
+
+const [read, put] = [`GET /${permissionsOf('user_bob')}`, `PUT /${permissionsOf('user_bob')}`];
+const tellsBob = `The clusters are told now; \`andromeda wait permission ${membership.email}\` ends when they have it.`;
+const profiles = {
+  permissions: [],
+  profiles: [{ name: 'Engineer', description: 'x', permissions: ['clusters.read', 'clusters.ssh'] }],
+};
+golden(
+  'members grant and revoke change what a member may do, and send the complete set',
+  {
+    [read]: bobs,
+    [put]: after(['clusters.read', 'clusters.ssh']),
+    'GET /permission-profiles': profiles,
+  },
+  [
+    {
+      args: ['members', 'grant', 'BOB@physics.example', 'clusters.ssh', 'clusters.read'],
+      asks: [read, `${put} {"permissions":["clusters.read","clusters.ssh"]}`],
+      prints: ['ROLE    PERMISSIONS                 ID', 'member  clusters.read,clusters.ssh  user_bob'],
+      says: tellsBob.replace('bob@', 'BOB@'),
+    },
+    {
+      args: ['members', 'grant', 'user_bob', 'engineer'],
+      asks: [read, 'GET /permission-profiles', `${put} {"permissions":["clusters.read","clusters.ssh"]}`],
+      prints: ['ROLE    PERMISSIONS                 ID', 'member  clusters.read,clusters.ssh  user_bob'],
+      says: tellsBob.replace(membership.email, 'user_bob'),
+    },
+    {
+      args: ['members', 'revoke', membership.email, 'clusters.read', '--reason', 'gone'],
+      asks: [read, `${put} {"permissions":[]}`],
+      prints: ['ROLE    PERMISSIONS                 ID', 'member  clusters.read,clusters.ssh  user_bob'],
+      says: tellsBob,
+    },
+    {
+      args: ['members', 'revoke', membership.email, 'clusters.ssh'],
+      asks: [read],
+      prints: ['ROLE    PERMISSIONS    ID', 'member  clusters.read  user_bob'],
+      says: 'Nothing to change.',
+    },
+  ],
+);
+
+const [addMember, roleOfBob, removeBob] = [
+  `POST /${in1}/members`,
+  `PUT /${in1}/members/user_bob/role`,
+  `POST /${in1}/members/user_bob/remove`,
+];
+const cy = { ...membership, user_id: 'user_cy', email: 'cy@physics.example' };
+golden(
+  'owners and admins add members, set roles and remove members without being staff',
+  {
+    [addMember]: cy,
+    [roleOfBob]: { ...membership, role: 'admin' },
+    [removeBob]: { organization_id: 'org_1', user_id: 'user_bob' },
+  },
+  [
+    {
+      args: ['members', 'add', 'cy@physics.example', '--username', 'bob'],
+      asks: [`${addMember} {"email":"cy@physics.example","username":"bob"}`],
+      prints: ['EMAIL               ROLE    USERNAME  ID', 'cy@physics.example  member  bob       user_cy'],
+    },
+    {
+      args: ['members', 'role', membership.email, 'admin'],
+      asks: [`${roleOfBob} {"role":"admin"}`],
+      prints: ['EMAIL                ROLE   USERNAME  ID', 'bob@physics.example  admin  bob       user_bob'],
+    },
+    {
+      args: ['members', 'remove', membership.email],
+      asks: [removeBob],
+      prints: [],
+      says: 'bob@physics.example is no longer a member of physics.',
+    },
+  ],
+);

@@ -1,0 +1,340 @@
+/** `andromeda ssh` and `ssh-config`: what ssh is called with, and what is said when it cannot be. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { keygen, keygenFingerprint } from '../../support/ssh-keys.ts';
+import { alphaId } from '../admin/operator-api.ts';
+import { atTerminal } from '../admin/terminal.ts';
+import { json } from '../harness.ts';
+import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
+import { access, accessRoute, alpha, gammaId, keySet, lookups, platformCluster } from './apis.ts';
+
+/** The program with an ssh that prints its arguments, one a line, and exits as it is told. */
+async function withSsh(t: TestContext, routes: Routes = {}, exits = 'exit 3') {
+  const machine = await signedIn(t, { ...lookups, [accessRoute]: access, ...routes });
+  const home = dirname(machine.directory);
+  const bin = join(home, 'bin');
+  await mkdir(bin);
+  await writeFile(join(bin, 'ssh'), `#!/bin/sh\nfor one; do echo "$one"; done\n${exits}\n`);
+  await chmod(join(bin, 'ssh'), 0o755);
+  const env = { PATH: `${bin}:${process.env.PATH}` };
+  const run = (...args: string[]) => machine.run(args, { env });
+  return { ...machine, run, home, env, knownHosts: join(machine.directory, 'known_hosts') };
+}
+
+const flags = (knownHosts: string) => [
+  ...['-o', 'HostName=gateway.example', '-o', 'Port=2222', '-o', `User=${alphaId}.ada`],
+  ...['-o', `HostKeyAlias=${alphaId}`, '-o', `UserKnownHostsFile="${knownHosts}"`],
+  ...['-o', 'StrictHostKeyChecking=yes'],
+];
+
+test("ssh runs the system's ssh with the person's arguments, and ends with its exit status", async (t) => {
+  const { run, knownHosts } = await withSsh(t);
+  const rest = ['-L', '8888:localhost:8888', '-t', 'squeue --me', '-v'];
+  for (const wanted of ['alpha', alphaId, alphaId.slice(0, 9)]) {
+    const { status, stdout, stderr } = await run('ssh', '--org', 'physics', wanted, ...rest);
+    assert.deepEqual([status, stderr], [3, '']);
+    assert.deepEqual(stdout.split('\n').slice(0, -1), [...flags(knownHosts), 'andromeda-alpha', ...rest]);
+  }
+});
+
+test('the host key stands in a file of our own, under the ID of its cluster, and a new one replaces it', async (t) => {
+  const other = `${gammaId} ssh-ed25519 AAAAother`;
+  let hostKey = access.host_key;
+  const { run, knownHosts, home } = await withSsh(t, {
+    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      json(response, 200, { ...access, host_key: hostKey }),
+  });
+  await run('ssh', 'alpha');
+  assert.equal(await readFile(knownHosts, 'utf8'), `${alphaId} ${hostKey}\n`);
+  assert.equal((await stat(knownHosts)).mode & 0o777, 0o600);
+  await writeFile(knownHosts, `${other}\n${alphaId} ssh-ed25519 AAAAold\n`);
+  hostKey = 'ssh-ed25519 AAAAnew';
+  await run('ssh', 'alpha');
+  assert.deepEqual((await readFile(knownHosts, 'utf8')).split('\n').sort(), [
+    '',
+    `${alphaId} ${hostKey}`,
+    other,
+  ]);
+  await assert.rejects(stat(join(home, '.ssh')), 'nothing is written to ~/.ssh');
+});
+
+test('the private key that goes with what the cluster confirmed is named', async (t) => {
+  const key = keygen('-t', 'ed25519');
+  const fingerprint = keygenFingerprint(key.publicKey);
+  const { run, home } = await withSsh(t, { [accessRoute]: { ...access, key_fingerprints: [fingerprint] } });
+  await mkdir(join(home, '.ssh'));
+  await writeFile(join(home, '.ssh/cluster.pub'), key.publicKey);
+  assert.doesNotMatch((await run('ssh', 'alpha')).stdout, /IdentityFile/);
+  await writeFile(join(home, '.ssh/cluster'), key.privateKey, { mode: 0o600 });
+  assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${home}/\\.ssh/cluster"\n`));
+});
+
+test('what is missing is one sentence that says what to do, and status 1', async (t) => {
+  const wait = '`andromeda wait key --cluster alpha` ends when it has';
+  const rows: [string, string][] = [
+    ['no_keys', 'You have no SSH key registered; `andromeda keys add` registers one.'],
+    ['access_not_projected', `alpha has not been told of you yet; ${wait} your key.`],
+    ['projection_pending', `alpha has not applied the latest changes yet; ${wait}.`],
+    [
+      'gateway_unavailable',
+      'alpha has no login node that answers: it may be restarting, or have no Slurm; try again, or ask its operator.',
+    ],
+    [
+      'observation_stale',
+      'alpha has not reported for minutes, and nobody is let in until it does; its operator has to look.',
+    ],
+    ['cluster_inactive', 'alpha is not in service; `andromeda clusters show alpha` says more.'],
+    [
+      'named_user_required',
+      'You have no username in the organization of alpha; an owner or admin of it has to give you one.',
+    ],
+    ['something_new', 'alpha does not let you in yet: something_new.'],
+  ];
+  let reason = '';
+  const { run } = await withSsh(t, {
+    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      json(response, 200, { ...access, ready: false, reason }),
+  });
+  for (const [next, sentence] of rows) {
+    reason = next;
+    const { status, stdout, stderr } = await run('ssh', 'alpha');
+    assert.deepEqual([status, stdout, stderr], [1, '', `${sentence}\n`]);
+  }
+});
+
+test('refusals have a status of their own: forbidden 4, not found 5, usage 2', async (t) => {
+  const { run } = await withSsh(t, {
+    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      refuse(response, 403, 'This needs the permission clusters.ssh in the organization.'),
+  });
+  const rows: [string[], number, string][] = [
+    [['ssh', 'alpha'], 4, 'This needs the permission clusters.ssh in the organization.'],
+    [['ssh', 'delta'], 5, "There is no cluster 'delta'; there are: alpha, gamma."],
+    [
+      ['ssh', '--org', 'chemistry', 'alpha'],
+      5,
+      "There is no organization of yours 'chemistry'; there are: physics.",
+    ],
+    [['ssh'], 2, "Missing required argument 'cluster'; see `andromeda --help`."],
+    [
+      ['ssh', '--profile', 'other', 'alpha'],
+      3,
+      'You are not signed in; run `andromeda auth login --profile other --url <platform_url>`.',
+    ],
+  ];
+  for (const [args, expected, sentence] of rows) {
+    const { status, stdout, stderr } = await run(...args);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', expected]);
+  }
+});
+
+test('nothing that the API says can become a flag of ssh', async (t) => {
+  let bad: object = {};
+  const { run } = await withSsh(t, {
+    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      json(response, 200, { ...access, ...bad }),
+  });
+  for (bad of [{ hostname: '-oProxyCommand=x' }, { username: 'a b' }, { host_key: 'ssh-ed25519 AA\nx' }]) {
+    const { status, stdout, stderr } = await run('ssh', 'alpha');
+    const sentence = 'The Platform API gave an address, a name or a host key that ssh cannot be given.\n';
+    assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
+  }
+});
+
+test('a machine without ssh is told so', async (t) => {
+  const { run, directory } = await signedIn(t, { ...lookups, [accessRoute]: access });
+  // The program's own start needs these.
+  for (const tool of ['sh', 'readlink', 'dirname'])
+    await symlink(execFileSync('which', [tool], { encoding: 'utf8' }).trim(), join(directory, tool));
+  const { status, stderr } = await run(['ssh', 'alpha'], { env: { PATH: directory } });
+  assert.deepEqual([status, stderr], [1, 'There is no ssh on this machine; install the OpenSSH client.\n']);
+});
+
+test('someone who may not list clusters names one by its whole ID', async (t) => {
+  const { run, requests, knownHosts } = await withSsh(t, {
+    [`GET /clusters?businessOrgId=org_1&limit=200`]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      refuse(response, 403, 'No.'),
+    'GET /organizations/org_1/clusters': { clusters: [] },
+  });
+  const named = await run('ssh', 'alpha');
+  assert.deepEqual(
+    [named.status, named.stderr],
+    [
+      4,
+      'You may not list the clusters of physics, which takes clusters.read; name this one by its whole ID.\n',
+    ],
+  );
+  taken(requests);
+  const { stdout } = await run('ssh', alphaId);
+  assert.deepEqual(stdout.split('\n').slice(0, -1), [...flags(knownHosts), `andromeda-${alphaId}`]);
+});
+
+test('a name in two organizations is refused until one of them is named', async (t) => {
+  const otherId = `${'f'.repeat(8)}${alphaId.slice(8)}`;
+  const { run } = await withSsh(t, {
+    'GET /me': { ...(lookups['GET /me'] as object), memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },
+    'GET /organizations/org_2': { id: 'org_2', slug: 'chemistry' },
+    'GET /organizations/org_2/clusters': { clusters: [] },
+    'GET /clusters?businessOrgId=org_2&limit=200': {
+      items: [platformCluster(otherId, 'alpha'), platformCluster(alphaId, 'old', 'released')],
+    },
+  });
+  const { status, stderr } = await run('ssh', 'alpha');
+  assert.deepEqual(
+    [status, stderr],
+    [1, `'alpha' fits several clusters: alpha (${otherId}), alpha (${alphaId}).\n`],
+  );
+  assert.equal((await run('ssh', '--org', 'physics', 'alpha')).status, 3);
+});
+
+test('what ends the command ends ssh, and is told by the status', async (t) => {
+  const { start, env } = await withSsh(t, {}, 'exec sleep 30');
+  const session = start(['ssh', 'alpha'], { env });
+  await session.seen('andromeda-alpha');
+  session.terminate();
+  assert.equal((await session.result).status, 128 + 15);
+});
+
+test('at a terminal, the last key is revoked when the person agrees', async (t) => {
+  const [revoked, active] = keySet.keys;
+  const revoke = `POST /me/ssh-keys/${active?.id}/revoke`;
+  const { home, requests } = await withSsh(t, {
+    'GET /me/ssh-keys': keySet,
+    [revoke]: { ssh_key: revoked, ssh_key_set: { generation: 3 }, command_id: 'c' },
+  });
+  for (const [typed, flags, status] of [
+    ['n\r', [], 1],
+    ['y\r', [], 0],
+    ['', ['--yes'], 0],
+  ] as const) {
+    const command = atTerminal(home, ['keys', 'revoke', 'SHA256:new', ...flags]);
+    if (typed !== '') {
+      const screen = await command.until('Revoke it? [y/N] ');
+      assert.match(screen, /SHA256:new is your last key\. .*\n.*their nodes restart, and jobs .* end/);
+      command.type(typed);
+    }
+    assert.equal((await command.ended).status, status);
+    assert.equal(taken(requests).includes(revoke), status === 0);
+  }
+});
+
+test('at a terminal, a key is offered, registered when the person agrees, and waited for', async (t) => {
+  const key = keygen('-t', 'ed25519');
+  let registered = '';
+  const { home, env, requests, directory } = await withSsh(
+    t,
+    {
+      'GET /me/ssh-keys': { ...keySet, keys: [] },
+      'POST /me/ssh-keys': (seen: { body: Buffer }, response: Parameters<typeof json>[0]) => {
+        registered = seen.body.toString();
+        json(response, 201, { ssh_key: keySet.keys[1], ssh_key_set: { generation: 1 }, command_id: 'c' });
+      },
+      [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) => {
+        const polls = requests.filter(({ url }) => url.includes('ssh-access')).length;
+        const reason = registered === '' ? 'no_keys' : polls < 4 ? 'projection_pending' : 'ready';
+        json(response, 200, { ...access, ready: reason === 'ready', reason });
+      },
+    },
+    'exit 5',
+  );
+  const none = atTerminal(home, ['ssh', 'alpha'], env);
+  assert.match((await none.ended).screen, /make one with `ssh-keygen -t ed25519`\.\n$/);
+
+  await mkdir(join(home, '.ssh'));
+  await writeFile(join(home, '.ssh/id_ed25519.pub'), key.publicKey);
+  const declined = atTerminal(home, ['ssh', 'alpha'], env);
+  const screen = await declined.until('Register it? [y/N] ');
+  assert.ok(screen.includes(`${home}/.ssh/id_ed25519.pub  ${keygenFingerprint(key.publicKey)}`), screen);
+  assert.match(screen, /their nodes restart, and jobs that run on them end\./);
+  declined.type('n\r');
+  assert.deepEqual((await declined.ended).status, 1);
+  assert.equal(registered, '');
+
+  requests.splice(0);
+  const agreed = atTerminal(home, ['ssh', 'alpha'], env);
+  await agreed.until('Register it? [y/N] ');
+  agreed.type('y\r');
+  await agreed.until('Waiting: alpha has not applied the latest changes yet');
+  const ended = await agreed.ended;
+  assert.deepEqual(
+    [ended.status, registered],
+    [5, JSON.stringify({ public_key: key.publicKey.split(' ').slice(0, 2).join(' ') })],
+  );
+  assert.match(ended.screen, /andromeda-alpha\n$/);
+  assert.ok(await stat(join(directory, 'known_hosts')));
+});
+
+const block = (knownHosts: string, name = 'alpha') => `Host andromeda-${name}
+    HostName gateway.example
+    Port 2222
+    User ${alphaId}.ada
+    HostKeyAlias ${alphaId}
+    UserKnownHostsFile "${knownHosts}"
+    StrictHostKeyChecking yes
+`;
+const heading = '# Written by `andromeda ssh-config`; a later run replaces it.\n\n';
+const noSlurm = { ...access, hostname: '', host_key: '', ready: false, reason: 'gateway_unavailable' };
+
+test('ssh-config prints a Host block for each cluster that one can log in to, which ssh understands', async (t) => {
+  const { run, knownHosts, home } = await withSsh(t, {
+    [accessRoute.replace(alphaId, gammaId)]: noSlurm,
+  });
+  const { status, stdout, stderr } = await run('ssh-config');
+  assert.deepEqual([status, stderr, stdout], [0, '', heading + block(knownHosts)]);
+  assert.equal(await readFile(knownHosts, 'utf8'), `${alphaId} ${access.host_key}\n`);
+  const file = join(home, 'config');
+  await writeFile(file, stdout);
+  const understood = execFileSync('ssh', ['-F', file, '-G', 'andromeda-alpha'], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  for (const line of [
+    'hostname gateway.example',
+    'port 2222',
+    `user ${alphaId}.ada`,
+    `hostkeyalias ${alphaId}`,
+    `userknownhostsfile ${knownHosts}`,
+  ])
+    assert.ok(understood.includes(`${line}\n`), understood);
+  assert.equal((await run('ssh-config', 'gamma')).stderr, 'There is no cluster that you may log in to.\n');
+  const { hosts } = JSON.parse((await run('ssh-config', 'alpha', '-o', 'json')).stdout);
+  assert.deepEqual(hosts, [{ host: 'andromeda-alpha', cluster_id: alphaId, ...access }]);
+});
+
+test('ssh-config --write puts a file in place, and says how to include it until it is', async (t) => {
+  const { run, home, knownHosts } = await withSsh(t, { [accessRoute.replace(alphaId, gammaId)]: noSlurm });
+  const file = join(home, '.ssh/andromeda.conf');
+  const done = `${file} has andromeda-alpha.\n`;
+  const hint = `Put this line at the beginning of ${home}/.ssh/config:\n\n    Include andromeda.conf\n\n`;
+  const first = await run('ssh-config', '--write');
+  assert.deepEqual([first.status, first.stdout, first.stderr], [0, '', done + hint]);
+  assert.equal(await readFile(file, 'utf8'), heading + block(knownHosts));
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  await writeFile(join(home, '.ssh/config'), 'Include andromeda.conf\n');
+  assert.equal((await run('ssh-config', '--write')).stderr, done);
+  const elsewhere = join(home, 'conf/hosts');
+  assert.equal(
+    (await run('ssh-config', 'alpha', '--write', elsewhere)).stderr,
+    `${elsewhere} has andromeda-alpha.\n${hint.replace('andromeda.conf', elsewhere)}`,
+  );
+});
+
+test('two clusters of one name are told apart by their organizations', async (t) => {
+  const otherId = `${'f'.repeat(8)}${alphaId.slice(8)}`;
+  const { run } = await withSsh(t, {
+    'GET /me': { ...(lookups['GET /me'] as object), memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },
+    'GET /organizations/org_2': { id: 'org_2', slug: 'chemistry' },
+    'GET /organizations/org_2/clusters': { clusters: [] },
+    'GET /clusters?businessOrgId=org_1&limit=200': { items: [alpha] },
+    'GET /clusters?businessOrgId=org_2&limit=200': { items: [platformCluster(otherId, 'alpha')] },
+    [`GET /clusters/${otherId}/ssh-access?organizationId=org_2`]: access,
+  });
+  const { stdout } = await run('ssh-config');
+  assert.deepEqual(stdout.match(/^Host .*/gm), [
+    'Host andromeda-chemistry-alpha',
+    'Host andromeda-physics-alpha',
+  ]);
+});

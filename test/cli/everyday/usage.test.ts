@@ -1,0 +1,225 @@
+/** What all everyday commands have in common: help, wrong command lines, statuses, sessions. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Command } from 'commander';
+import { everyday } from '../../../src/cli/everyday.ts';
+import { CliError, contractStatus, exitStatus, type Failed, outcomeOf } from '../../../src/cli/exit.ts';
+import { addNoun, addVerb } from '../../../src/cli/verb.ts';
+import { keygen } from '../../support/ssh-keys.ts';
+import { createMachine } from '../harness.ts';
+import { refuse, signedIn, taken } from '../small-api.ts';
+import { gammaId, inPhysics, keySet, lookups, me } from './apis.ts';
+
+test('every everyday command explains itself, with an example', async () => {
+  let output = '';
+  const program = new Command('andromeda').enablePositionalOptions().configureOutput({
+    writeOut: (text) => {
+      output += text;
+    },
+  });
+  const part = { prefix: 'andromeda', finish: () => {} };
+  for (const load of Object.values(everyday)) {
+    const loaded = await load();
+    if ('verbs' in loaded) addNoun(program, loaded, part);
+    else addVerb(program, loaded, part);
+  }
+  assert.deepEqual(
+    program.commands.map((command) => command.name()),
+    Object.keys(everyday),
+    'each is found under its own name',
+  );
+  const seen: string[] = [];
+  const visit = (command: Command, path: string) => {
+    output = '';
+    command.outputHelp();
+    assert.match(output, new RegExp(`^Usage: ${path} `), path);
+    const [, example] = /\nExample:\n {2}\$ (andromeda [^\n]+)\n$/.exec(output) ?? [];
+    assert.ok(example?.startsWith(command.commands.length > 0 ? 'andromeda ' : path), `${path}: ${example}`);
+    assert.notEqual(command.description(), '');
+    if (command.commands.length === 0) seen.push(path.replace('andromeda ', ''));
+    for (const below of command.commands) visit(below, `${path} ${below.name()}`);
+  };
+  for (const command of program.commands) visit(command, `andromeda ${command.name()}`);
+  assert.deepEqual(seen, [
+    'ssh',
+    'ssh-config',
+    ...['list', 'add', 'revoke'].map((verb) => `keys ${verb}`),
+    ...['key', 'permission', 'cluster'].map((verb) => `wait ${verb}`),
+    ...['list', 'show'].map((verb) => `clusters ${verb}`),
+    'machines',
+    'storage',
+    'kubeconfig',
+    'shell set',
+    ...['list', 'grant', 'revoke', 'add', 'role', 'remove'].map((verb) => `members ${verb}`),
+    ...['get', 'set', 'edit'].map((verb) => `slurm-config ${verb}`),
+  ]);
+});
+
+test('a wrong command line is one sentence and status 2, and nothing is changed', async (t) => {
+  const { run, requests } = await signedIn(t, {
+    ...lookups,
+    'GET /organizations/org_1/members/user_bob/permissions': {
+      user_id: 'user_bob',
+      role: 'member',
+      permissions: [],
+    },
+    'GET /permission-profiles': { profiles: [{ name: 'Engineer', permissions: [] }] },
+  });
+  const rows: [string[], string][] = [
+    [['keys', 'revok'], "Unknown command 'revok'; did you mean revoke?"],
+    [['machines'], "Missing required argument 'cluster'; see `andromeda --help`."],
+    [
+      ['members', 'grant', 'bob@physics.example'],
+      "Missing required argument 'keys'; see `andromeda --help`.",
+    ],
+    [
+      ['members', 'grant', 'bob@physics.example', 'Boss'],
+      "'Boss' is neither a permission, such as clusters.ssh, nor a profile: Engineer.",
+    ],
+    [
+      ['storage', '-o', 'xml'],
+      "Option '-o, --output <format>' argument 'xml' is invalid: allowed choices are table, json, yaml; see `andromeda --help`.",
+    ],
+    [['shell', 'set', '/bin/sh', '--reason', ''], '--reason takes one line of 1 to 500 characters.'],
+    [['completion'], "Missing required argument 'shell'; see `andromeda --help`."],
+    [['completion', 'tcsh'], "'tcsh' is not a shell that this completes for; take bash, zsh or fish."],
+  ];
+  for (const [args, sentence] of rows) {
+    const { status, stdout, stderr } = await run(args);
+    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', 2]);
+    assert.deepEqual(
+      taken(requests).filter((line) => !line.startsWith('GET ')),
+      [],
+    );
+  }
+});
+
+test('each way to fail has a status of its own, but not for call and auth', async (t) => {
+  const statuses: [number, number][] = [
+    [400, 1],
+    [401, 3],
+    [403, 4],
+    [404, 5],
+    [409, 6],
+    [422, 1],
+    [500, 1],
+    [503, 7],
+  ];
+  for (const [http, status] of statuses) assert.equal(exitStatus[outcomeOf(http, true)], status, `${http}`);
+  assert.equal(outcomeOf(503, false), 'failure');
+  const { run, server, url } = await signedIn(t, lookups);
+  for (const [http, status] of statuses) {
+    const refusing = await signedIn(t, {
+      'GET /me': (_seen: unknown, response: ServerResponse) => refuse(response, http, 'No.'),
+    });
+    const expected = http === 503 ? 1 : status;
+    const { status: own, stderr } = await refusing.run(['clusters', 'list']);
+    assert.deepEqual([own, stderr], [expected, 'No.\n']);
+    assert.equal((await refusing.run(['call', 'business', 'GET', '/me'])).status, 1);
+  }
+  for (const outcome of Object.keys(exitStatus).filter((one) => one !== 'ok') as Failed[]) {
+    const plain = await contractStatus(async () => {
+      throw new CliError(outcome, 'x');
+    }).catch((error: CliError) => exitStatus[error.outcome]);
+    assert.equal(plain, ['usage', 'interrupted'].includes(outcome) ? exitStatus[outcome] : 1, outcome);
+  }
+  server.close();
+  server.closeAllConnections();
+  const gone = await run(['keys', 'list']);
+  assert.deepEqual([gone.status, gone.stderr], [7, `Could not reach ${url}: the connection was refused.\n`]);
+});
+
+test('nobody signed in, or a session that has ended, is status 3', async (t) => {
+  const { run } = await createMachine(t);
+  for (const args of [
+    ['clusters', 'list'],
+    ['wait', 'key'],
+    ['ssh', 'alpha'],
+  ]) {
+    const { status, stderr } = await run(args);
+    const sentence = 'You are not signed in; run `andromeda auth login --url <platform_url>`.\n';
+    assert.deepEqual([status, stderr], [3, sentence]);
+  }
+  assert.equal((await run(['auth', 'status'])).status, 1);
+});
+
+test('who belongs to several organizations chooses, where one is needed', async (t) => {
+  const { run, requests } = await signedIn(t, {
+    ...lookups,
+    'GET /me': { ...me, default_org_id: undefined, memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },
+    'GET /organizations/org_2': { id: 'org_2', slug: 'chemistry' },
+    'GET /organizations/org_2/members': { members: [] },
+    'GET /organizations/org_2/clusters': { clusters: [] },
+    'GET /clusters?businessOrgId=org_2&limit=200': (_seen: unknown, response: ServerResponse) =>
+      refuse(response, 403, 'No.'),
+  });
+  const unclear = await run(['members', 'list']);
+  assert.deepEqual(
+    [unclear.status, unclear.stderr],
+    [2, 'You belong to several organizations: chemistry, physics. Choose one with --org.\n'],
+  );
+  for (const org of ['chemistry', 'org_2'])
+    assert.equal((await run(['members', 'list', '--org', org])).stderr, 'There are no members.\n');
+  taken(requests);
+  const all = await run(['clusters', 'list']);
+  assert.match(all.stdout, /^NAME .*\nalpha .* physics .*\ngamma .* physics .*\n$/);
+  assert.equal(all.stderr, 'You may not list the clusters of chemistry, which takes clusters.read.\n');
+});
+
+test('who belongs to none names the one that shares a cluster with them', async (t) => {
+  const { run } = await signedIn(t, {
+    'GET /me': { ...me, memberships: [], default_org_id: undefined },
+    [`GET /clusters?${inPhysics}&limit=200`]: lookups[`GET /clusters?${inPhysics}&limit=200`],
+    [`GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`]: { kubeconfig: 'kind: Config\n' },
+  });
+  const none = await run(['kubeconfig', 'gamma']);
+  assert.deepEqual(
+    [none.status, none.stderr],
+    [
+      5,
+      'You belong to no organization; one that shares a cluster with you is named with --org and its ID.\n',
+    ],
+  );
+  const { status, stdout } = await run(['kubeconfig', 'gamma', '--org', 'org_1']);
+  assert.deepEqual([status, stdout], [0, 'kind: Config\n']);
+});
+
+test('what is no Ed25519 public key is refused before anything is sent', async (t) => {
+  const { run, requests, directory } = await signedIn(t, { 'GET /me/ssh-keys': keySet });
+  const file = join(directory, 'key');
+  const rows: [string, RegExp][] = [
+    ['', /^The public key is empty\.\n$/],
+    [keygen('-t', 'ed25519').privateKey, /^That is a private key\. Keep it secret/],
+    [keygen('-t', 'ecdsa').publicKey, /^Only Ed25519 keys are accepted, not ecdsa/],
+  ];
+  for (const [text, sentence] of rows) {
+    await writeFile(file, text);
+    const { status, stderr } = await run(['keys', 'add', file]);
+    assert.equal(status, 1);
+    assert.match(stderr, sentence);
+  }
+  const missing = await run(['keys', 'add']);
+  assert.match(missing.stderr, /\.ssh\/id_ed25519\.pub cannot be read: there is no such file\.\n$/);
+  assert.equal(requests.length, 0);
+  const unknown = await run(['keys', 'revoke', 'SHA256:none']);
+  assert.deepEqual(
+    [unknown.status, unknown.stderr],
+    [5, "There is no key of yours 'SHA256:none'; there are: SHA256:new, SHA256:old.\n"],
+  );
+});
+
+test('a member who is owner or admin holds every permission already', async (t) => {
+  const { run } = await signedIn(t, {
+    ...lookups,
+    'GET /organizations/org_1/members/user_ada/permissions': {
+      user_id: 'user_ada',
+      role: 'owner',
+      permissions: ['organization.owner'],
+    },
+  });
+  const { status, stderr } = await run(['members', 'grant', 'ada@physics.example', 'clusters.ssh']);
+  assert.deepEqual([status, stderr], [6, 'ada@physics.example is owner, which includes every permission.\n']);
+});

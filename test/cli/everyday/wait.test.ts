@@ -1,0 +1,205 @@
+/** `andromeda wait`: until something is in place everywhere (contract, "Confirming a key or shell change"). */
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { dirname } from 'node:path';
+import { test } from 'node:test';
+import { lackOfCluster, lackOfKeys, lackOfPermission } from '../../../src/cli/everyday/in-place.ts';
+import { alphaId } from '../admin/operator-api.ts';
+import { atTerminal } from '../admin/terminal.ts';
+import { json } from '../harness.ts';
+import { refuse, signedIn, taken } from '../small-api.ts';
+import {
+  access,
+  accessRoute,
+  alpha,
+  inPhysics,
+  keySet,
+  lookups,
+  me,
+  options,
+  platformCluster,
+} from './apis.ts';
+
+const keyLookups = { ...lookups, 'GET /me/ssh-keys': keySet };
+
+/** Answers with one thing after another, the last one for good. */
+function inTurn(...bodies: unknown[]) {
+  return (_seen: unknown, response: ServerResponse) =>
+    json(response, 200, bodies.length > 1 ? bodies.shift() : bodies[0]);
+}
+
+test('a key or shell change is in place when observation_current, ssh_key_set_generation and shell say so', () => {
+  const wanted = { generation: 2, shell: '/bin/bash' };
+  const rows: [object, string | undefined][] = [
+    [{}, undefined],
+    [{ ready: false, reason: 'no_keys' }, undefined],
+    [{ observation_current: false }, 'it has not reported the newest list'],
+    [{ ssh_key_set_generation: 1 }, 'it has version 1 of your keys, not 2'],
+    [{ ssh_key_set_generation: 1, manifest_generation: 2 }, 'it has version 1 of your keys, not 2'],
+    [{ shell: '' }, 'it has not set your login shell'],
+  ];
+  for (const [change, lack] of rows) assert.equal(lackOfKeys({ ...access, ...change }, wanted), lack);
+});
+
+test('a permission is in place when the list that the cluster applied says so', () => {
+  const held = (...permissions: string[]) => ({ user_id: 'u', role: 'member', permissions });
+  const list = (state: string, mode?: string) => ({
+    state,
+    users: [{ user_id: 'other', access_mode: 'use' }, ...(mode ? [{ user_id: 'u', access_mode: mode }] : [])],
+  });
+  const anew = 'its access list is being made anew';
+  const rows: [Parameters<typeof lackOfPermission>[0], ReturnType<typeof held>, string | undefined][] = [
+    [list('converged', 'use'), held('clusters.ssh'), undefined],
+    [list('converged', 'admin'), held('clusters.configure'), undefined],
+    [list('converged', 'admin'), { ...held('organization.owner'), role: 'owner' }, undefined],
+    [list('converged'), held('clusters.read'), undefined],
+    [undefined, held(), undefined],
+    [undefined, held('clusters.ssh'), anew],
+    [list('converged'), held('clusters.ssh'), anew],
+    [list('converged', 'use'), held(), anew],
+    [list('converged', 'use'), held('clusters.ssh.admin'), anew],
+    [list('accepted', 'use'), held('clusters.ssh'), 'its access list is accepted'],
+    [list('failed'), held(), 'its access list is failed'],
+  ];
+  for (const [found, member, lack] of rows) assert.equal(lackOfPermission(found, member), lack);
+});
+
+test('a cluster is in place when it is active and its scheduler ready', () => {
+  const ready = { ...options, scheduler: { ...options.scheduler, ready: { status: 'True' } } };
+  assert.equal(lackOfCluster('active', ready), undefined);
+  assert.equal(lackOfCluster('provisioning', ready), 'it is provisioning');
+  assert.equal(lackOfCluster('active', { ...ready, state: 'unknown' }), 'it has not reported');
+  assert.equal(lackOfCluster('active', options), 'scheduler ready: no, NodesDown: node-2 is down');
+  const { ready: _none, ...scheduler } = ready.scheduler;
+  assert.equal(
+    lackOfCluster('active', { ...ready, scheduler }),
+    'it has not said whether its scheduler is ready',
+  );
+});
+
+test('wait key asks until it is in place, and is quiet in a pipe', async (t) => {
+  const behind = { ...access, ssh_key_set_generation: 1 };
+  const { run, requests } = await signedIn(t, {
+    ...keyLookups,
+    [accessRoute]: inTurn(behind, behind, behind, access),
+  });
+  const { status, stdout, stderr } = await run(['wait', 'key']);
+  assert.deepEqual([status, stdout, stderr], [0, '', '']);
+  const asked = taken(requests);
+  assert.equal(asked.filter((line) => line === accessRoute).length, 4);
+  assert.ok(!asked.some((line) => line.includes('9d6f1f0e')), 'a cluster without Slurm is not asked');
+  const told = JSON.parse((await run(['wait', 'key', '--cluster', 'alpha', '-o', 'json'])).stdout);
+  assert.deepEqual(told, { clusters: [{ id: alphaId, name: 'alpha', ssh_access: access }] });
+});
+
+test('wait says what is missing when the time is over, and exits 1', async (t) => {
+  const { run } = await signedIn(t, {
+    ...keyLookups,
+    [accessRoute]: { ...access, shell: '/bin/zsh' },
+  });
+  const { status, stdout, stderr } = await run(['wait', 'key', '--timeout', '1s']);
+  assert.deepEqual(
+    [status, stdout, stderr],
+    [1, '', 'It is not in place yet: alpha: it has not set your login shell.\n'],
+  );
+  const wrong = await run(['wait', 'key', '--timeout', 'long']);
+  assert.deepEqual(
+    [wrong.status, wrong.stderr],
+    [2, "'long' is not a time span for --timeout; write 30m, 2h or 7d.\n"],
+  );
+});
+
+test('a service that fails for a moment is waited for, a refusal is not', async (t) => {
+  let answers = 0;
+  const { run } = await signedIn(t, {
+    ...keyLookups,
+    [accessRoute]: (_seen: unknown, response: ServerResponse) => {
+      answers++;
+      if (answers === 2) return json(response, 503, { code: 'x', message: 'Later.', retryable: true });
+      return answers > 3 ? refuse(response, 403, 'Not any more.') : json(response, 200, access);
+    },
+  });
+  assert.equal((await run(['wait', 'key'])).status, 0);
+  assert.equal(answers, 3);
+  const refused = await run(['wait', 'key', '--cluster', 'alpha']);
+  assert.deepEqual([refused.status, refused.stderr], [4, 'Not any more.\n']);
+});
+
+test('wait permission follows the access list of every Slurm cluster, also when the permission went', async (t) => {
+  const list = {
+    cluster_id: alphaId,
+    state: 'converged',
+    users: [{ user_id: 'user_bob', access_mode: 'use' }],
+  };
+  const accessOfAlpha = `GET /organizations/org_1/clusters/${alphaId}/access`;
+  const { run, requests } = await signedIn(t, {
+    ...lookups,
+    'GET /organizations/org_1/members/user_bob/permissions': inTurn(
+      { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },
+      { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },
+      { user_id: 'user_bob', role: 'member', permissions: [] },
+    ),
+    [accessOfAlpha]: inTurn(
+      { ...list, users: [] },
+      list,
+      list,
+      { ...list, state: 'accepted', users: [] },
+      { ...list, users: [] },
+    ),
+  });
+  const bob = ['wait', 'permission', 'bob@physics.example'];
+  for (const looks of [2, 3]) {
+    const { status, stdout, stderr } = await run(bob);
+    assert.deepEqual([status, stdout, stderr], [0, '', '']);
+    assert.equal(taken(requests).filter((line) => line === accessOfAlpha).length, looks);
+  }
+  const nobody = await run(['wait', 'permission', 'zoe@physics.example']);
+  assert.deepEqual(
+    [nobody.status, nobody.stderr],
+    [
+      5,
+      "There is no member of physics 'zoe@physics.example'; there are: ada@physics.example, bob@physics.example.\n",
+    ],
+  );
+});
+
+test('wait cluster ends when the cluster is of use, and at once when it goes out of service', async (t) => {
+  const ready = { ...options, scheduler: { ...options.scheduler, ready: { status: 'True' } } };
+  const cluster = `GET /clusters/${alphaId}?${inPhysics}`;
+  const routes = { ...lookups, [`GET /clusters/${alphaId}/options?${inPhysics}`]: inTurn(options, ready) };
+  const coming = await signedIn(t, {
+    ...routes,
+    [cluster]: inTurn(platformCluster(alphaId, 'alpha', 'provisioning'), alpha),
+  });
+  const { status, stdout } = await coming.run(['wait', 'cluster', 'alpha', '-o', 'json']);
+  assert.equal(status, 0);
+  assert.deepEqual(JSON.parse(stdout), { cluster: alpha, options: ready });
+  const going = await signedIn(t, { ...routes, [cluster]: platformCluster(alphaId, 'alpha', 'releasing') });
+  const gone = await going.run(['wait', 'cluster', 'alpha']);
+  assert.deepEqual([gone.status, gone.stderr], [1, 'alpha is releasing; it will not come back.\n']);
+});
+
+test('on a terminal, one line says what is being waited for, goes away, and Ctrl-C ends it with 130', async (t) => {
+  let body: object = { ...access, observation_current: false };
+  const { directory } = await signedIn(t, {
+    ...keyLookups,
+    'GET /me': me,
+    [accessRoute]: (_seen: unknown, response: ServerResponse) => json(response, 200, body),
+  });
+  const home = dirname(directory);
+  const first = atTerminal(home, ['wait', 'key']);
+  await first.until('Waiting: alpha: it has not reported the newest list');
+  body = access;
+  const { status, screen } = await first.ended;
+  assert.equal(status, 0);
+  assert.ok(screen.endsWith('\r\u001b[KIn place on alpha.\n'), JSON.stringify(screen));
+  assert.ok(!screen.includes('\u001b[3'), 'no colour');
+
+  body = { ...access, observation_current: false };
+  const second = atTerminal(home, ['wait', 'key']);
+  await second.until('Waiting: ');
+  second.type('\u0003');
+  const cancelled = await second.ended;
+  assert.equal(cancelled.status, 130);
+  assert.match(cancelled.screen, /Cancelled; the changes go on without anyone waiting\.\n$/);
+});

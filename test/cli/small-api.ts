@@ -1,0 +1,28 @@
+/** A server of a few answers in the place of both APIs, and the program signed in to it. */
+import type { ServerResponse } from 'node:http';
+import type { TestContext } from 'node:test';
+import { createMachine, json, type Seen, serve, sessionAt } from './harness.ts';
+
+/** By `METHOD /path?query`: the body of a 200, or a function that answers. */
+export type Routes = Record<string, unknown>;
+
+export async function signedIn(t: TestContext, routes: Routes) {
+  const machine = await createMachine(t);
+  const api = await serve(t, (seen, response) => {
+    const route = routes[`${seen.method} ${seen.url}`];
+    if (typeof route === 'function') return route(seen, response);
+    if (route === undefined) return refuse(response, 404, 'There is no such path.');
+    json(response, 200, route);
+  });
+  await machine.writeProfile([sessionAt(api.url)]);
+  return { ...machine, ...api };
+}
+
+export function refuse(response: ServerResponse, status: number, message: string): void {
+  json(response, status, { code: 'test', message, retryable: false });
+}
+
+/** The requests since the last look, one line each, and nothing left of them. */
+export function taken(requests: Seen[]): string[] {
+  return requests.splice(0).map(({ method, url, body }) => `${method} ${url} ${body}`.trim());
+}

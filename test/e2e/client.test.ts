@@ -1,0 +1,143 @@
+/** The commands people use every day, against the whole service, with real ssh. */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createMachine, type Result, sessionAt } from '../cli/harness.ts';
+import { alpha, beta, startTestApp, type TestApp } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
+
+const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
+
+/** The machine of somebody who is signed in. */
+async function person(t: TestContext, app: TestApp, platformUrl: string, name: string) {
+  const machine = await createMachine(t);
+  const accessToken = await app.issuer.token(name);
+  await machine.writeProfile([sessionAt(platformUrl, { businessUrl: app.businessUrl, accessToken })]);
+  const home = dirname(machine.directory);
+  const run = (...args: string[]): Promise<Result> => machine.run(args);
+  const ok = async (...args: string[]) => {
+    const { status, stdout, stderr } = await run(...args);
+    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  return { run, ok, home };
+}
+
+test('from no key to a session, and back', { skip: withoutSsh, timeout: 60_000 }, async (t) => {
+  const [port] = await freePorts(1);
+  const platformUrl = `http://127.0.0.1:${port}`;
+  await using app = await startTestApp({
+    config: { platform: { listen: `127.0.0.1:${port}` } },
+    identity: { kubernetes: { clientId: 'kubectl', usernameClaim: 'email' } },
+  });
+  const ada = await person(t, app, platformUrl, 'ada');
+  const bob = await person(t, app, platformUrl, 'bob');
+
+  await t.test('clusters, machines and storage are seen', async () => {
+    await bob.ok('wait', 'cluster', 'alpha', '--timeout', '20s');
+    assert.match(await bob.ok('clusters', 'list'), /\nalpha +active +sunk .* physics +room-1 +7b6f/);
+    assert.match(await bob.ok('clusters', 'show', 'alpha'), /\nScheduler ready +yes\n/);
+    assert.match(await bob.ok('machines', 'alpha'), /\nalpha-\S+ +registered +yes +idle +8 /);
+    assert.match(await bob.ok('storage'), /^CLUSTER .*\nalpha /);
+  });
+
+  const fingerprint = () =>
+    execFileSync('ssh-keygen', ['-lf', join(bob.home, '.ssh/id_ed25519.pub')], { encoding: 'utf8' }).split(
+      ' ',
+    )[1] ?? '';
+
+  await t.test('ssh says that there is no key; once one is added and in place, it logs in', async () => {
+    const before = await bob.run('ssh', 'alpha', 'true');
+    const sentence = 'You have no SSH key registered; `andromeda keys add` registers one.\n';
+    assert.deepEqual([before.status, before.stderr], [1, sentence]);
+    mkdirSync(join(bob.home, '.ssh'), { mode: 0o700 });
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(bob.home, '.ssh/id_ed25519')]);
+    const added = await bob.ok('keys', 'add');
+    assert.ok(added.includes(`\n${fingerprint()}  active `), added);
+    assert.equal(await bob.ok('wait', 'key', '--timeout', '20s'), '');
+    const session = await bob.run('ssh', 'alpha', 'echo in; exit 3');
+    assert.deepEqual([session.stdout, session.stderr, session.status], ['in\n', '', 3]);
+    const prefix = await bob.run('ssh', alpha.slice(0, 8), '-T', '-o', 'LogLevel=ERROR', 'exit 4');
+    assert.equal(prefix.status, 4, prefix.stderr);
+  });
+
+  await t.test('standard input goes through, and a host key that is another is refused', async () => {
+    const knownHosts = join(bob.home, 'andromeda/known_hosts');
+    const right = readFileSync(knownHosts, 'utf8');
+    assert.match(right, new RegExp(`^${alpha} ssh-ed25519 \\S+\n$`));
+    const config = join(bob.home, '.ssh/andromeda.conf');
+    const written = await bob.run('ssh-config', '--write');
+    assert.match(written.stderr, /andromeda\.conf has andromeda-alpha\.\n/);
+    const plain = (program: string, ...args: string[]) =>
+      new Promise<number>((done) =>
+        execFile(program, ['-F', config, '-o', 'BatchMode=yes', ...args], { timeout: 15_000 }, (error) =>
+          done(error ? Number(error.code) : 0),
+        ),
+      );
+    assert.equal(await plain('ssh', 'andromeda-alpha', 'exit 5'), 5);
+    const file = join(bob.home, 'data');
+    writeFileSync(file, 'x'.repeat(100_000));
+    assert.equal(await plain('scp', file, 'andromeda-alpha:data'), 0);
+    assert.equal(await plain('ssh', 'andromeda-alpha', 'test "$(wc -c < data)" -eq 100000 && rm data'), 0);
+    writeFileSync(
+      knownHosts,
+      right.replace(/AAAA\S+/, 'AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB'),
+    );
+    assert.equal(await plain('ssh', 'andromeda-alpha', 'true'), 255);
+    assert.equal(
+      await bob.ok('ssh', 'alpha', 'cat < /dev/null; echo again'),
+      'again\n',
+      'the API says which is right',
+    );
+  });
+
+  await t.test('a login shell and a permission are in place when wait has ended', async () => {
+    assert.equal(await bob.ok('shell', 'set', '/bin/sh'), 'Your login shell is /bin/sh.\n');
+    await bob.ok('wait', 'key', '--cluster', 'alpha', '--timeout', '20s');
+    assert.equal(await bob.ok('ssh', 'alpha', 'echo $0'), '/bin/sh\n');
+    const forbidden = await bob.run('members', 'grant', 'eve@physics.example', 'clusters.ssh');
+    assert.equal(forbidden.status, 4, forbidden.stderr);
+    const eve = 'eve@physics.example';
+    await ada.ok('members', 'grant', eve, 'clusters.ssh', 'clusters.read');
+    await ada.ok('wait', 'permission', eve, '--timeout', '20s');
+    const there = await app.business(`/organizations/${await orgOf(app)}/clusters/${alpha}/access`, {
+      as: 'ada',
+    });
+    assert.ok(there.body.users.some(({ username }: { username: string }) => username === 'eve'));
+    assert.match(await ada.ok('members', 'revoke', eve, 'clusters.ssh'), /\nmember +clusters\.read +user_/);
+    await ada.ok('wait', 'permission', eve, '--timeout', '20s');
+    assert.match(
+      await ada.ok('members', 'list', '--permissions'),
+      /\neve@\S+ +member +eve +clusters\.read +user_/,
+    );
+  });
+
+  await t.test('a kubeconfig is merged, a Slurm configuration set and got', async () => {
+    const file = join(ada.home, 'kube/config');
+    await ada.ok('kubeconfig', 'beta', '--merge', file);
+    assert.match(readFileSync(file, 'utf8'), new RegExp(`current-context: "?${beta}`));
+    const yaml = join(ada.home, 'slurm.yaml');
+    writeFileSync(yaml, 'slurmExtraConfig: |\n  MaxArraySize=1001\n');
+    await ada.ok('slurm-config', 'set', 'alpha', '-f', yaml);
+    assert.equal(await ada.ok('slurm-config', 'get', 'alpha'), readFileSync(yaml, 'utf8'));
+    writeFileSync(yaml, 'prolog: { a.sh: "echo no" }\n');
+    const refused = await ada.run('slurm-config', 'set', 'alpha', '-f', yaml);
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /^\S+slurm\.yaml: .*a\.sh/);
+  });
+
+  await t.test('a revocation is in place when wait has ended, and nobody logs in with it', async () => {
+    await bob.ok('keys', 'revoke', fingerprint(), '--reason', 'lost laptop');
+    await bob.ok('wait', 'key', '--timeout', '20s');
+    const after = await bob.run('ssh', 'alpha', 'true');
+    assert.equal(after.stderr, 'You have no SSH key registered; `andromeda keys add` registers one.\n');
+    const again = await bob.run('keys', 'add');
+    assert.equal(again.status, 6, again.stderr);
+  });
+});
+
+async function orgOf(app: TestApp): Promise<string> {
+  return (await app.business('/me', { as: 'ada' })).body.default_org_id;
+}
