@@ -12,6 +12,7 @@ export type GatewayLimitName =
   | 'sessionsPerSource'
   | 'maxChannels'
   | 'idleMs'
+  | 'recheckMs'
   | 'confirmGraceMs'
   | 'drainMs'
   | 'backoffAfter'
@@ -35,6 +36,8 @@ const settings: Record<string, { limit: GatewayLimitName; unit: number; type: st
   channelsPerConnection: { limit: 'maxChannels', ...count(10_000) },
   // Off: 0.
   idleSeconds: { limit: 'idleMs', ...seconds(0, 31_536_000) },
+  // Notices come at once; this is the net under them, so it stays short.
+  recheckSeconds: { limit: 'recheckMs', ...seconds(1, 60) },
   confirmGraceSeconds: { limit: 'confirmGraceMs', ...seconds(0, 86_400) },
   drainSeconds: { limit: 'drainMs', ...seconds(0, 86_400) },
   backoffAfterFailures: { limit: 'backoffAfter', ...count(1_000_000) },

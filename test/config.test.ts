@@ -88,6 +88,7 @@ gateway:
     sessionsPerSource: 20
     channelsPerConnection: 30
     idleSeconds: 3600
+    recheckSeconds: 2
     confirmGraceSeconds: 60
     drainSeconds: 1.5
     backoffAfterFailures: 5
@@ -107,6 +108,7 @@ gateway:
     sessionsPerSource: 20,
     maxChannels: 30,
     idleMs: 3_600_000,
+    recheckMs: 2_000,
     confirmGraceMs: 60_000,
     drainMs: 1_500,
     backoffAfter: 5,

@@ -140,8 +140,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         for (const session of known)
           session.tell(`The gateway is being restarted: this session ends in ${seconds} s.`);
         await new Promise<void>((resolve) => {
-          drained = resolve;
-          setTimeout(resolve, limits.drainMs);
+          const enough = setTimeout(resolve, limits.drainMs);
+          drained = () => {
+            clearTimeout(enough);
+            resolve();
+          };
         });
       }
       clearInterval(timer);

@@ -77,8 +77,9 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   rekeyMs: 3_600_000,
   // How long open sessions may go on when the service stops: just enough to read why.
   drainMs: 500,
-  // OpenSSH drops what it has not printed when the disconnect arrives, so the notice gets a head start.
-  noticeMs: 100,
+  // OpenSSH drops what it has not printed when the disconnect arrives. So that waits for the answer to a sign of life sent
+  // behind the notice, and no longer than this.
+  noticeMs: 1_000,
   // A peer that does not take our last words is cut off.
   lingerMs: 500,
 });

@@ -9,6 +9,7 @@ import type { GatewayLimits } from './limits.ts';
 import {
   channelFailure,
   debugMessage,
+  keepalive,
   OPEN_FAILURE,
   openFailure,
   requestFailure,
@@ -36,8 +37,8 @@ export interface Relay {
   readonly bytesDown: number;
   /** Puts a line on the standard error of every open session; says whether there was one that took it. */
   tell(notice: string): boolean;
-  /** Tells it, and passes nothing on from then on. */
-  endWith(notice: string): boolean;
+  /** Tells it, passes nothing on from then on, and calls `onHeard` when the client has read that far. */
+  endWith(notice: string, onHeard: () => void): boolean;
 }
 
 /** Takes over both transports. */
@@ -49,7 +50,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   let bytesDown = 0;
 
   // What a handler throws ends the transport that delivered the message: it broke the protocol.
-  client.onMessage = (payload) => ended || fromClient(payload);
+  client.onMessage = fromClient;
   node.onMessage = (payload) => ended || fromNode(payload);
   client.onRoom = () => node.resume();
   node.onRoom = () => client.resume();
@@ -251,9 +252,14 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
       return bytesDown;
     },
     tell,
-    endWith(notice) {
+    endWith(notice, onHeard) {
       ended = true;
-      return tell(notice);
+      client.onMessage = ([type]) => {
+        if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) onHeard();
+      };
+      const told = tell(notice);
+      if (told) client.send(keepalive());
+      return told;
     },
   };
 

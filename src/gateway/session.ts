@@ -282,12 +282,12 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     }
   }
 
-  /** A notice on every session's standard error first, then the disconnect, which carries the text once more. */
+  /** A notice on every session's standard error first, then, when it has been read, the disconnect, which carries the text once more. */
   function close(reason: string, text: string) {
     if (closed) return;
-    const told = relay?.endWith(text) ?? false;
-    finish(reason);
     const last = () => client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
+    const told = relay?.endWith(text, last) ?? false;
+    finish(reason);
     if (told) setTimeout(last, limits.noticeMs).unref();
     else last();
   }

@@ -12,7 +12,7 @@ import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 async function openAll(person: SshPerson, service: TestApp) {
   const shell = person.start([person.target, 'echo up; exec sleep 60']);
   await shell.said;
-  const echo = createServer((socket) => socket.end('pong'));
+  const echo = createServer((socket) => socket.resume().end('pong'));
   await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
   const [local = 0] = await freePorts(1);
   const { port } = echo.address() as { port: number };
@@ -78,14 +78,13 @@ const closings: [
 ];
 for (const [what, said, change] of closings)
   test(`sessions closed by the gateway, forwarded connections and file transfers too: ${what}`, async () => {
-    await using service = await startTestApp();
+    // So late that only the notice of the change can have ended them.
+    await using service = await startTestApp({ gatewayLimits: { recheckSeconds: 60 } });
     using bob = await sshPerson(service, 'bob');
     const open = await openAll(bob, service);
-    const start = Date.now();
     const reply = (await change(service, bob)) as { status: number; body: unknown };
     assert.ok(reply.status < 300, JSON.stringify(reply.body));
     const [shell, forward, transfer] = await Promise.all([open.shell, open.forward, open.transfer]);
-    assert.ok(Date.now() - start < 4000, `${Date.now() - start} ms`);
     assert.equal(shell.status, 255);
     assert.match(shell.err, said);
     assert.equal(forward.status, 255);

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { finished, freePort, type Lab, openLab, whyNot } from './lab.ts';
+import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
 describe('a session through the gateway', { skip: whyNot }, () => {
   let lab: Lab;
@@ -203,13 +203,12 @@ describe('the end of a session', { skip: whyNot }, () => {
   async function openSession(command = 'exec cat', ...args: string[]) {
     const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
     const done = finished(child);
-    await new Promise((resolve) => child.stdout?.once('data', resolve));
+    await firstOutput(child);
     return { done };
   }
 
   test('when the user’s access is revoked: a line that says so, and the end, at once', async () => {
     const { done } = await openSession();
-    const start = Date.now();
     lab.decide.next = () => ({
       allowed: false,
       reason: 'gone',
@@ -217,8 +216,8 @@ describe('the end of a session', { skip: whyNot }, () => {
       disclose: true,
     });
     await lab.gateway.recheck({ userId: 'user_1' });
+    assert.equal(lab.gateway.sessions().length, 0);
     const ran = await done;
-    assert.ok(Date.now() - start < 1000, `${Date.now() - start} ms`);
     assert.equal(ran.status, 255);
     assert.match(ran.err, /^\r\nYour access is gone\.\r\n/);
     lab.decide.next = (route) => ({ allowed: true, route });
@@ -258,14 +257,12 @@ describe('the end of a session', { skip: whyNot }, () => {
     assert.equal(lab.gateway.sessions().length, 0);
   });
 
-  test('when the server stops: a line that says so, within about a second', async () => {
+  test('when the server stops: a line that says so', async () => {
     const other = await openLab();
     const child = other.start('ssh', [...other.options, 'gateway', 'echo up; exec cat']);
     const done = finished(child);
-    await new Promise((resolve) => child.stdout?.once('data', resolve));
-    const start = Date.now();
+    await firstOutput(child);
     await other.gateway.stop();
-    assert.ok(Date.now() - start < 2000, `${Date.now() - start} ms`);
     assert.match((await done).err, /The gateway is being restarted/);
     await other.close();
   });

@@ -12,7 +12,7 @@ import { readPrivateKey } from '../../src/gateway/ssh2.ts';
 import { Transport } from '../../src/gateway/transport.ts';
 import { signatureBlob, signedData } from '../../src/gateway/user-key.ts';
 import { message, reader, sshString } from '../../src/gateway/wire.ts';
-import { type Lab, LOGIN, openLab, whyNot } from './lab.ts';
+import { firstOutput, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
 
 const IDENT = Buffer.from('SSH-2.0-test\r\n');
 
@@ -375,7 +375,7 @@ describe('a thousand idle connections', { skip: whyNot }, () => {
     const room = { unauthenticatedStart: 1100, unauthenticatedFull: 1200, unauthenticatedPerSource: 1200 };
     const lab = await openLab({ ...room, loginGraceMs: 4000 });
     const child = lab.start('ssh', [...lab.options, 'gateway', 'echo up; exec cat']);
-    const answer = () => new Promise((resolve) => child.stdout?.once('data', resolve));
+    const answer = () => firstOutput(child);
     await answer();
     const medianEcho = async () => {
       const times: number[] = [];

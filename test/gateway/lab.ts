@@ -186,6 +186,14 @@ export function finished(child: ChildProcess): Promise<Ran> {
   });
 }
 
+/** The first that a child prints; an error when it ends before. */
+export function firstOutput(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.stdout?.once('data', (data: Buffer) => resolve(`${data}`));
+    child.once('close', (status) => reject(new Error(`it ended with ${status} before it said anything`)));
+  });
+}
+
 /** A port that was free a moment ago. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -202,10 +210,11 @@ export function freePort(): Promise<number> {
 async function listening(port: number): Promise<void> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
     const up = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1');
-      socket.once('connect', () => resolve(true));
+      const socket = connect(port, '127.0.0.1', () => {
+        resolve(true);
+        socket.destroy();
+      });
       socket.once('error', () => resolve(false));
-      setTimeout(() => socket.destroy(), 50);
     });
     if (up) return;
     await new Promise((resolve) => setTimeout(resolve, 50));

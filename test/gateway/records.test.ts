@@ -32,7 +32,7 @@ async function entries(service: TestApp, query = ''): Promise<Entry[]> {
 test('session records: who, key, cluster, from where, start, end, why it ended, bytes, commands run as exec, forwards', async () => {
   await using service = await startTestApp();
   using bob = await sshPerson(service, 'bob');
-  const echo = createServer((socket) => socket.end('pong'));
+  const echo = createServer((socket) => socket.resume().end('pong'));
   await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
   const { port } = echo.address() as { port: number };
 

@@ -91,7 +91,7 @@ export const beta = '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
 /** Starts it; `await using` stops it and removes its data. */
 export async function startTestApp(
-  options: { lab?: Lab; config?: object; identity?: object; sync?: object } = {},
+  options: { lab?: Lab; config?: object; identity?: object; sync?: object; gatewayLimits?: object } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'andromeda-test-'));
   let offset = 0;
@@ -103,7 +103,7 @@ export async function startTestApp(
     dataDir: './data',
     platform: { listen: `127.0.0.1:${platformPort}` },
     business: { listen: `127.0.0.1:${businessPort}` },
-    gateway: { listen: `127.0.0.1:${gatewayPort}`, port: gatewayPort },
+    gateway: { listen: `127.0.0.1:${gatewayPort}`, port: gatewayPort, limits: options.gatewayLimits ?? {} },
     identity: { issuer: issuer.url, ...options.identity },
     sync: { intervalSeconds: 1, ...options.sync },
     ...options.config,
