@@ -111,6 +111,8 @@ function startSshd(scratch: Scratch, dir: string, name: string, port: number): C
     `AuthorizedKeysFile ${join(dir, 'authorized')}`,
     'PidFile none',
     'UsePAM no',
+    // What a person's shell runs at its start is not what is measured.
+    'SetEnv HOME=/nonexistent',
     'StrictModes no',
     'PermitRootLogin yes',
     'MaxStartups 200',
