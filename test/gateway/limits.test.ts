@@ -175,20 +175,21 @@ describe('limits', { skip: whyNot }, () => {
 
 describe('draining', { skip: whyNot }, () => {
   test('new logins are refused with a reason, open sessions get a notice and a configurable time', async () => {
-    const lab = await openLab({ drainMs: 2500 });
-    const finishes = await openSession(lab, 'sleep 1; echo done; exit 3');
+    const lab = await openLab({ drainMs: 5000 });
+    const finishes = await openSession(lab, 'read line; echo done; exit 3');
     const stays = await openSession(lab);
     const stopped = lab.gateway.stop();
     await sleep(100);
     const late = await lab.ssh(['gateway', 'true']);
     assert.equal(late.status, 255);
     assert.match(late.err, /The gateway is being restarted\. Please connect again in a minute\./);
+    finishes.child.stdin?.write('go on\n');
     const first = await finishes.done;
     assert.deepEqual([first.status, first.out], [3, 'up\ndone\n']);
-    assert.match(first.err, /^\r\nThe gateway is being restarted: this session ends in 3 s\.\r\n$/);
+    assert.match(first.err, /^\r\nThe gateway is being restarted: this session ends in 5 s\.\r\n$/);
     const last = await stays.done;
     assert.equal(last.status, 255);
-    assert.match(last.err, /ends in 3 s\.\r\n\r\nThe gateway is being restarted\. Please connect again/);
+    assert.match(last.err, /ends in 5 s\.\r\n\r\nThe gateway is being restarted\. Please connect again/);
     await stopped;
     await lab.close();
   });
