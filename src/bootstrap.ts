@@ -1,11 +1,11 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
-import { statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { type Config, readConfig } from './config.ts';
 import { isEmail } from './domain/email.ts';
 import { DomainError } from './domain/error.ts';
 import { appendAuditEntry } from './store/audit.ts';
 import { openStore, type Store } from './store/index.ts';
+import { requireOwner } from './store/lock.ts';
 import { setPassword } from './store/passwords.ts';
 import { toTime } from './store/time.ts';
 import {
@@ -76,16 +76,6 @@ async function makeOperator(
       details: 'staff.operate',
     });
   });
-}
-
-/** Files made by another user would lock the service out of its own data. */
-function requireOwner(dataDir: string): void {
-  const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid;
-  if (owner === undefined || owner === process.getuid?.()) return;
-  throw new DomainError(
-    'invalid_state',
-    `${dataDir} belongs to the user with the ID ${owner}. Run this as that user, the one that the service runs as.`,
-  );
 }
 
 async function open(dataDir: string): Promise<{ store: Store } & AsyncDisposable> {

@@ -119,6 +119,15 @@ export function readConfig(file: string): Config {
   return settle(readSettings<RawConfig>(file, schema), file);
 }
 
+/** The files that an installation's configuration consists of: itself, and those it names. Throws as `readConfig` does. */
+export function listConfigFiles(file: string): string[] {
+  const { platform, business, identity, metrics, seed } = readSettings<RawConfig>(file, schema);
+  const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
+  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), ...(seed === undefined ? [] : [seed])];
+  const here = dirname(resolve(file));
+  return [resolve(file), ...named.map((path) => resolve(here, path))];
+}
+
 /** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
 export function demoConfig(dataDir: string): Config {
   const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };

@@ -10,6 +10,10 @@ import { join } from 'node:path';
 /** The folder that must be within reach for another process of the program to start. */
 export const codeRoot: string = join(import.meta.dirname, '..');
 
+/** The program as a file to run, and whether that is all of it. */
+export const programFile: string = join(codeRoot, 'scripts/andromeda');
+export const isOneFile: boolean = false;
+
 /** How a person here runs the program. */
 export const commandName: string = 'npx andromeda';
 
@@ -21,6 +25,11 @@ export function programText(path: string): string {
 /** What follows the executable's name to start a login node's process, with the code where `codeDir` says. */
 export function loginNodeArguments(codeDir: string): string[] {
   return [join(codeDir, 'src', 'login-node', 'main.ts')];
+}
+
+/** What follows the executable's name for a process that does nothing but end with this status. */
+export function exitArguments(status: number): string[] {
+  return ['-e', `process.exitCode = ${status}`];
 }
 
 /** What another process of the program needs of our environment beside PATH. */

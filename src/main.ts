@@ -13,6 +13,10 @@ async function main(): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), {
     serve: async (options) => (await import('./serve.ts')).serve(options),
     bootstrap: async (...args) => (await import('./bootstrap.ts')).bootstrap(...args),
+    backup: async (...args) => (await import('./backup.ts')).backup(...args),
+    restore: async (...args) => (await import('./backup.ts')).restore(...args),
+    installService: async (options) => (await import('./service.ts')).installService(options),
+    printUnit: async (options) => (await import('./service.ts')).printUnit(options),
     components: async () => (await import('./app-components.ts')).components(),
   });
 }

@@ -12,7 +12,7 @@ import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { partsKey } from './executable/parts.ts';
 
 /** Files whose dynamic imports begin parts. */
-const entries = ['src/main.ts', 'src/login-node/main.ts'];
+const entries = ['src/main.ts', 'src/login-node/main.ts', 'src/sync/drivers/kubernetes/client.ts'];
 const shared = ['src/domain/error.ts'];
 const start = 'scripts/build/executable/start.ts';
 
@@ -81,20 +81,28 @@ function parts(root: string, add: (part: string) => void): Plugin {
   };
 }
 
-/** Addons that are found by searching directories at run time, and where their search is. */
+const platform = `${process.platform}-${process.arch}`;
+
+/** Addons that are found by searching directories at run time: where their search is, and they are in node_modules. */
 const searches: { search: RegExp; name: string; file: string; contents(load: string): string }[] = [
   {
     search: /better-sqlite3\/lib\/binding\.js$/,
     name: 'better-sqlite3',
-    file: `prebuilds/${process.platform}-${process.arch}.node`,
+    file: `better-sqlite3/prebuilds/${platform}.node`,
     contents: (load) => `exports.getBinding = () => ${load};`,
   },
   {
     search: /node-pty\/lib\/utils\.js$/,
     name: 'node-pty',
-    file: 'build/Release/pty.node',
+    file: 'node-pty/build/Release/pty.node',
     contents: (load) =>
       `exports.assign = Object.assign; exports.loadNativeModule = () => ({ dir: '', module: ${load} });`,
+  },
+  {
+    search: /@napi-rs\/keyring\/index\.js$/,
+    name: 'keyring',
+    file: `@napi-rs/keyring-${platform}-gnu/keyring.${platform}-gnu.node`,
+    contents: (load) => `module.exports = ${load};`,
   },
 ];
 
@@ -110,7 +118,7 @@ function nativeAddons(root: string, addons: Map<string, string>): Plugin {
     setup(build) {
       for (const { search, name, file, contents } of searches) {
         build.onLoad({ filter: search }, () => ({
-          contents: contents(load(name, join(root, 'node_modules', name, file))),
+          contents: contents(load(name, join(root, 'node_modules', file))),
         }));
       }
       build.onLoad({ filter: /\.node$/ }, ({ path }) => ({
@@ -153,7 +161,7 @@ function standIns(root: string): Plugin {
 export function missingForBundle(root: string): string[] {
   const files = [
     'node_modules/ssh2/lib/protocol/crypto/build/Release/sshcrypto.node',
-    ...searches.map(({ name, file }) => `node_modules/${name}/${file}`),
+    ...searches.map(({ file }) => `node_modules/${file}`),
   ];
   return files.filter((file) => !existsSync(join(root, file)));
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run build`: makes dist/andromeda, the whole program in one file that needs no Node (docs/decisions/0011).
+ * `npm run build`: makes dist/andromeda, the whole program in one file that needs no Node (docs/decisions/0013).
  *
  *   source → bundle.ts (parts and addons) → compile.ts (what V8 makes of the parts) → Node packs a blob of all
  *          → elf.ts (into a copy of Node)

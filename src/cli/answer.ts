@@ -1,4 +1,5 @@
 /** What a verb prints: the API's JSON, or a table of it. */
+import { print, say } from './output.ts';
 import { type Cell, formatTable } from './table.ts';
 
 export interface Answer {
@@ -9,6 +10,14 @@ export interface Answer {
   said?: string;
   /** The exit status, where it is that of another program. */
   status?: number;
+}
+
+/** Prints an answer: as JSON or YAML where `format` says so, else for people. */
+export async function printAnswer(answer: Answer, format: string | undefined): Promise<void> {
+  if (format === 'json') return print(JSON.stringify(answer.json, null, 2));
+  if (format === 'yaml') return print(await (await import('./yaml-file.ts')).formatYaml(answer.json));
+  if (answer.text !== '') print(answer.text);
+  if (answer.said !== undefined) say(answer.said);
 }
 
 /** A table's columns: the heading, and what stands below it. */

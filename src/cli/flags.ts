@@ -8,6 +8,11 @@ export function environmentFlags(command: Command): Command {
     .addOption(new Option('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'));
 }
 
+/** `-o`, the usual form first. */
+export function outputFlag(formats: readonly string[]): Option {
+  return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
+}
+
 /** The last part of a help text. */
 export function example(...lines: string[]): string {
   return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;

@@ -13,8 +13,9 @@ import type { CallOptions } from './commands/call.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday.ts';
 import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
-import { collect, environmentFlags, example } from './flags.ts';
+import { collect, environmentFlags, example, outputFlag } from './flags.ts';
 import { report, watchOutput } from './output.ts';
+import { endIfStuck } from './stuck.ts';
 
 export interface ServeOptions {
   config?: string;
@@ -28,12 +29,36 @@ export interface BootstrapOptions {
   name?: string;
 }
 
+/** Which installation on this host: its configuration file, or the data directory itself. */
+export interface InstallationOptions {
+  config?: string;
+  data?: string;
+}
+
+export interface ServiceOptions {
+  config: string;
+  user: string;
+  root: string;
+  dryRun: boolean;
+}
+
 /** What only the server's rooms can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
   serve(options: ServeOptions): Promise<number>;
   /** Makes an operator in the installation's data directory. Resolves to the exit status. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
+  /** Writes the installation to a file. Resolves to the exit status. */
+  backup(
+    file: string,
+    options: InstallationOptions,
+    waiting: { onProgress(part: number): void; signal: AbortSignal },
+  ): Promise<number>;
+  /** Puts a backup in place. Resolves to the exit status. */
+  restore(file: string, options: InstallationOptions): Promise<number>;
+  /** Sets the service up under systemd. Resolves to the exit status. */
+  installService(options: ServiceOptions): Promise<number>;
+  printUnit(options: ServiceOptions): Promise<number>;
   /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;
 }
@@ -41,6 +66,12 @@ export interface ServerCommands {
 /** Runs one command line (without `node` and the script's name) and resolves to the exit status. */
 export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
   watchOutput();
+  const status = await perform(argv, server);
+  endIfStuck(status);
+  return status;
+}
+
+async function perform(argv: readonly string[], server: ServerCommands): Promise<number> {
   let status: number = exitStatus.ok;
   const program = await createProgram(argv, server, (ended) => {
     status = ended;
@@ -112,6 +143,9 @@ async function createProgram(
   if (argv.includes('admin') || argv[0] === 'completion')
     (await import('./admin/program.ts')).addAdmin(admin, server, finish);
 
+  if (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0]))
+    (await import('./installation.ts')).addInstallation(program, server, finish);
+
   program
     .command('completion')
     .description('print a script that completes the commands and flags of this program in a shell')
@@ -130,14 +164,18 @@ async function createProgram(
   program
     .command('version')
     .description('print the versions of this program and of what it runs on')
-    .addHelpText('after', example('andromeda version'))
-    .action(async () => done(await (await import('./commands/version.ts')).version(server.components)));
+    .addOption(outputFlag(['text', 'json', 'yaml']))
+    .addHelpText('after', example('andromeda version', 'andromeda version -o json'))
+    .action(async (options: { output: string }) =>
+      done(await (await import('./commands/version.ts')).version(options, server.components)),
+    );
 
   return program;
 }
 
 /** What a command line begins with that needs none of the everyday commands. */
-const others = ['serve', 'call', 'auth', 'admin', 'version', '--version'];
+const installation = ['backup', 'restore', 'service'];
+const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', ...installation];
 
 /** Adds the one that was asked for; all of them where the program explains itself. */
 async function addEveryday(
@@ -157,6 +195,11 @@ async function addEveryday(
   }
 }
 
+const credentialStore = `
+The session is kept in the operating system's credential store or, where there is none, in a file that only you can
+read. ANDROMEDA_CREDENTIAL_STORE=keyring or =file decides.
+`;
+
 function addAuth(program: Command, done: (outcome: Outcome) => void): void {
   const auth = program
     .command('auth')
@@ -164,13 +207,17 @@ function addAuth(program: Command, done: (outcome: Outcome) => void): void {
     .addHelpText('after', example('andromeda auth login --url https://platform.example.org'));
 
   environmentFlags(auth.command('login').description('sign in with a browser, here or on another device'))
-    .addHelpText('after', example('andromeda auth login --url https://platform.example.org'))
+    .addHelpText(
+      'after',
+      credentialStore + example('andromeda auth login --url https://platform.example.org'),
+    )
     .action(async (options: EnvironmentOptions) =>
       done(await contractStatus(async () => (await import('./commands/login.ts')).login(options))),
     );
   environmentFlags(auth.command('status').description('print who is signed in, where and until when'))
-    .addHelpText('after', example('andromeda auth status'))
-    .action(async (options: EnvironmentOptions) =>
+    .addOption(outputFlag(['text', 'json', 'yaml']))
+    .addHelpText('after', example('andromeda auth status', 'andromeda auth status -o json'))
+    .action(async (options: EnvironmentOptions & { output: string }) =>
       done(await contractStatus(async () => (await import('./commands/status.ts')).status(options))),
     );
   environmentFlags(auth.command('logout').description('end the session, here and at the issuer'))

@@ -3,12 +3,10 @@
  * it: the flags every verb has, the client for its session, and the printing.
  */
 import { type Command, Option } from 'commander';
-import type { Answer } from './answer.ts';
+import { type Answer, printAnswer } from './answer.ts';
 import type { EnvironmentOptions } from './environment.ts';
-import { collect, environmentFlags, example } from './flags.ts';
+import { collect, environmentFlags, example, outputFlag } from './flags.ts';
 import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
-import { print, say } from './output.ts';
-import { formatYaml } from './yaml-file.ts';
 
 /** What a verb works with: the Business API, the Platform API, and its own flags as commander hands them over. */
 export interface Call<A, P, O> {
@@ -93,10 +91,7 @@ export function addVerb(parent: Command, verb: Verb, part: Part): Command {
   if (verb.passesOn) command.passThroughOptions();
   for (const flag of verb.flags ?? []) command.addOption(flag);
   const formats = verb.formats ?? ['table', 'json', 'yaml'];
-  if (formats.length > 0)
-    command.addOption(
-      new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]),
-    );
+  if (formats.length > 0) command.addOption(outputFlag(formats));
   if (verb.writes)
     command.addOption(optional('--reason <text>', 'why, for the audit trail (the name of the command)'));
   return environmentFlags(command).action((...given: unknown[]) =>
@@ -110,10 +105,7 @@ async function perform(verb: Verb, command: Command, { finish }: Part): Promise<
   const answer = await verb.run({ ...client, options: options as never }, ...command.args);
   if (answer === undefined) return;
   if (answer.status !== undefined) finish(answer.status);
-  if (options.output === 'json') return print(JSON.stringify(answer.json, null, 2));
-  if (options.output === 'yaml') return print(await formatYaml(answer.json));
-  if (answer.text !== '') print(answer.text);
-  if (answer.said !== undefined) say(answer.said);
+  await printAnswer(answer, options.output);
 }
 
 /** `andromeda admin member add`. */

@@ -91,7 +91,7 @@ function ownSftpProgram(context: SessionContext): Program {
     return { file, args: [...args, ...ids], env };
   }
   const { file, args } = roomProcess('sftp', place);
-  return { file: 'nsenter', args: [`--mount=${place.mountNamespace}`, '--', file, ...args, ...ids], env };
+  return { file: 'nsenter', args: [...place.enter, '--', file, ...args, ...ids], env };
 }
 
 function wrapped(

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import type { Program } from './spawn.ts';
 
 export type Place =
-  | { kind: 'namespace'; mountNamespace: string; id: string; codeDir: string; execDir: string }
+  | { kind: 'namespace'; enter: readonly string[]; id: string; codeDir: string; execDir: string }
   | { kind: 'root' }
   | { kind: 'self' };
 
@@ -94,17 +94,21 @@ async function namespace(dirs: PlaceDirs): Promise<Place> {
       once(holder, 'close').then(() => 'closed'),
     ]);
     if (outcome !== 'ready') throw new Error(complaint.trim() || 'unshare --mount failed');
-    // The open descriptor keeps the namespace alive after its first process has gone.
+    // The open descriptors keep the namespace alive after its first process has gone. Its root is named too: without
+    // that, whoever enters it from within a chroot finds himself outside.
     const fd = openSync(`/proc/${holder.pid}/ns/mnt`, 'r');
+    const rootFd = openSync(`/proc/${holder.pid}/root`, 'r');
+    const own = `/proc/${process.pid}/fd`;
     const place: Place = {
       kind: 'namespace',
-      mountNamespace: `/proc/${process.pid}/fd/${fd}`,
+      enter: [`--mount=${own}/${fd}`, `--root=${own}/${rootFd}`, `--wd=${own}/${rootFd}`],
       id: readlinkSync(`/proc/self/fd/${fd}`),
       codeDir: code ? `/home/${hiddenCode}` : dirs.code,
       execDir: exec ? `/home/${hiddenExec}` : dirname(process.execPath),
     };
     await prove(place).catch((error: unknown) => {
       closeSync(fd);
+      closeSync(rootFd);
       throw error;
     });
     return place;
@@ -151,7 +155,7 @@ export function asAccount(
       return {
         file: 'nsenter',
         // With -S and -G nsenter also drops the supplementary groups.
-        args: [`--mount=${place.mountNamespace}`, '-G', String(gid), '-S', String(uid), '--', file, ...args],
+        args: [...place.enter, '-G', String(gid), '-S', String(uid), '--', file, ...args],
         env,
       };
   }

@@ -1,5 +1,5 @@
 /** One server a data directory: two would run two sync loops and two gateways on the same clusters. */
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { DomainError } from '../domain/error.ts';
@@ -33,6 +33,16 @@ export function makeDataDir(dataDir: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(dataDir, error);
   }
+}
+
+/** Throws `invalid_state` for anybody but the owner: files made by another user would lock the service out of its data. */
+export function requireOwner(dataDir: string): void {
+  const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || owner === process.getuid?.()) return;
+  throw new DomainError(
+    'invalid_state',
+    `${dataDir} belongs to the user with the ID ${owner}. Run this as that user, the one that the service runs as.`,
+  );
 }
 
 function openLockFile(dataDir: string): string {

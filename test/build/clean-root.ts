@@ -26,6 +26,8 @@ export interface Run {
   tmp?: string;
   shm?: string;
   disk?: 'ro';
+  /** By chroot alone, as people do, and not as a container does: what holds the directory stays within reach of root. */
+  plain?: true;
 }
 
 export interface CleanRoot {
@@ -75,7 +77,7 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
     copyFileSync(path, join(root, 'bin', path.split('/').at(-1) ?? ''));
   }
 
-  const command = ({ uid, home, tmp = 'mode=1777', shm = 'mode=1777', disk }: Run, args: string[]) => {
+  const command = ({ uid, home, tmp = 'mode=1777', shm = 'mode=1777', disk, plain }: Run, args: string[]) => {
     const script = `
       root=$1; shift
       mount --bind "$root" "$root"
@@ -90,6 +92,7 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
       mount -t tmpfs -o ${shm} tmpfs "$root/dev/shm"
       mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
       cd "$root"
+      ${plain ? `exec chroot --userspec=${uid}:${uid} "$root" /${folder}/andromeda "$@"` : ''}
       pivot_root . .
       /bin/umount -l .
       PATH= exec /bin/chroot --userspec=${uid}:${uid} / /${folder}/andromeda "$@"`;

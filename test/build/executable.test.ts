@@ -10,16 +10,17 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
-import { alpha, eventually, physics } from '../support/app.ts';
+import { startEnvironment } from '../cli/issuer.ts';
+import { noKeyring, startKeyring } from '../cli/keyring.ts';
+import { alpha } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { startTestIssuer } from '../support/issuer.ts';
-import { freePorts } from '../support/ports.ts';
-import { keygen } from '../support/ssh-keys.ts';
 import { createCleanRoot, noCleanRoot } from './clean-root.ts';
+import { serveFrom } from './served-root.ts';
 
 const root = join(import.meta.dirname, '../..');
 const missing = missingForBundle(root);
@@ -46,7 +47,6 @@ const version = (cache: string) =>
     env: { XDG_CACHE_HOME: cache, ANDROMEDA_DEBUG: '1', NODE_OPTIONS: '--require /nowhere.js' },
     encoding: 'utf8',
   });
-const operator = { email: 'ada@physics.example', name: 'Ada', staff: ['staff.operate'] };
 const good = /^andromeda \S+\nnode 24\.\S+\nopenssl \S+\nsqlite 3\.\S+\nfast SSH ciphers loaded\n$/;
 
 test('version prints program, Node, SQLite and OpenSSL versions and whether the fast ciphers are loaded', {
@@ -143,120 +143,65 @@ test('it runs on a clean system with no Node installed', { skip: inCleanRoot }, 
   });
 });
 
+test('the session goes to the operating system’s credential store from it, too', {
+  skip: skip || noKeyring,
+}, async (t) => {
+  const keyring = await startKeyring(t);
+  const { url } = await startEnvironment(t);
+  const home = fresh('home');
+  const env = { HOME: home, ...keyring.env };
+  const run = async (...args: string[]) => {
+    const { stdout, stderr } = await promisify(execFile)(executable, args, { env, timeout: 30_000 });
+    assert.equal(stderr, '');
+    return stdout;
+  };
+  assert.match(await run('auth', 'login', '--url', url), /Signed in as Ada <ada@physics\.example>\n$/);
+  assert.deepEqual(Object.keys(keyring.secrets()), [`default ${url}`]);
+  const cached = readdirSync(join(home, '.cache/andromeda/addons'));
+  assert.deepEqual(
+    cached.map((name) => name.replace(/^[0-9a-f]{64}-/, '')),
+    ['keyring.node'],
+    'unpacked when it is needed, and nothing else is',
+  );
+  assert.match(await run('call', 'business', 'GET', '/me'), /ada@physics\.example/);
+
+  // A store that does not answer leaves a thread behind, which must not hold up the end of this program either.
+  const silent = createServer((socket) => t.after(() => socket.destroy()));
+  await new Promise<void>((done) => silent.listen(join(home, 'bus'), done));
+  t.after(() => silent.close());
+  const hung = { ...env, DBUS_SESSION_BUS_ADDRESS: `unix:path=${home}/bus` };
+  const child = spawn(executable, ['call', 'business', 'GET', '/me'], { env: hung, timeout: 30_000 });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (part) => {
+    said += part;
+  });
+  const status = await new Promise((done) => child.once('close', done));
+  assert.equal(status, 1);
+  assert.match(said, /The credential store cannot be used: it did not answer within 4 seconds\. .*\n$/);
+});
+
 test('serve, call, auth and admin work from it, and people log in and copy files', {
   skip: inCleanRoot,
 }, async (t) => {
   const path = fresh('service');
   // Below /home, which the login node's sessions see another of.
   const clean = createCleanRoot(path, executable, 'home/bin');
-  await using issuer = await startTestIssuer(Date.now);
-  const [platform = 0, business = 0, gateway = 0] = await freePorts(3);
-  const at = (port: number) => ({ listen: `127.0.0.1:${port}`, url: `http://127.0.0.1:${port}` });
-  const config = {
-    dataDir: './data',
-    platform: at(platform),
-    business: at(business),
-    gateway: { listen: `127.0.0.1:${gateway}` },
-    identity: { issuer: issuer.url },
-    sync: { intervalSeconds: 1 },
-    seed: './lab.yaml',
-  };
-  writeFileSync(join(path, 'srv/andromeda.yaml'), JSON.stringify(config));
-  writeFileSync(
-    join(path, 'srv/lab.yaml'),
-    JSON.stringify({ ...physics, users: [...(physics.users ?? []), operator] }),
-  );
-  const served = clean.start({ uid: 0 }, 'serve', '--config', '/srv/andromeda.yaml');
-  const exited = new Promise((done) => served.once('exit', done));
-  t.after(() => served.kill('SIGKILL'));
-  let log = '';
-  for (const stream of [served.stdout, served.stderr])
-    stream?.on('data', (part) => {
-      log += part;
-    });
-  await eventually(
-    async () => log,
-    (text) => text.includes('serve.ready'),
-    15_000,
-  );
-  assert.match(log, /fastCiphers\W+true/);
-
-  const session = {
-    platformUrl: `http://127.0.0.1:${platform}`,
-    businessUrl: `http://127.0.0.1:${business}`,
-    issuer: issuer.url,
-    clientId: 'andromeda-cli',
-    accessToken: await issuer.token('ada'),
-    user: { id: 'ada', email: 'ada@physics.example', name: 'Ada' },
-  };
-  const state = join(path, 'root/.local/state/andromeda');
-  mkdirSync(state, { recursive: true });
-  const profile = { platformUrl: session.platformUrl, sessions: { [session.platformUrl]: session } };
-  writeFileSync(join(state, 'default.json'), JSON.stringify(profile));
-  const cli = async (...args: string[]) => {
-    const { status, stdout, stderr } = await clean.run({ uid: 0 }, ...args);
-    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
-    return stdout;
-  };
+  await using service = await serveFrom(clean, path, { uid: 0 });
+  const { cli, person, target, gateway } = service;
+  assert.match(service.log(), /fastCiphers\W+true/);
   const me = JSON.parse(await cli('call', 'business', 'GET', '/me'));
   assert.equal(me.user.primary_email, 'ada@physics.example');
   assert.match(await cli('auth', 'status'), /ada@physics\.example/);
   assert.match(await cli('admin', 'cluster', 'list'), new RegExp(alpha));
+  await service.registerKey();
 
-  const key = keygen('-t', 'ed25519');
-  const identity = join(directory.path, 'key');
-  writeFileSync(identity, key.privateKey, { mode: 0o600 });
-  const headers = ['-H', 'Idempotency-Key: 1', '-H', 'Audit-Reason: test'];
-  await cli(
-    'call',
-    ...headers,
-    '-d',
-    JSON.stringify({ public_key: key.publicKey }),
-    'business',
-    'POST',
-    '/me/ssh-keys',
-  );
-  const access = async () =>
-    JSON.parse(
-      await cli(
-        'call',
-        'platform',
-        'GET',
-        `/clusters/${alpha}/ssh-access?organizationId=${me.memberships[0].org_id}`,
-      ),
-    );
-  await eventually(access, (body) => body.ready === true, 10_000);
-
-  const options = ['IdentitiesOnly=yes', 'IdentityAgent=none', 'BatchMode=yes', 'LogLevel=ERROR']
-    .concat('StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null')
-    .flatMap((option) => ['-o', option]);
-  const person = (program: string, args: string[], input?: string) =>
-    new Promise<{ status: number | null; out: string; err: string }>((done) => {
-      const own = ['-F', 'none', '-i', identity, ...options];
-      const child = spawn(program, [...own, ...args], { timeout: 15_000 });
-      let [out, err] = ['', ''];
-      child.stdout.on('data', (part) => {
-        out += part;
-      });
-      child.stderr.on('data', (part) => {
-        err += part;
-      });
-      child.once('close', (status) => done({ status, out, err }));
-      child.stdin.end(input);
-    });
-  const target = `${alpha}.ada@127.0.0.1`;
   await t.test('ssh', async () => {
     const ended = await person('ssh', ['-p', `${gateway}`, target, 'id -u; echo $HOME; exit 3']);
     assert.deepEqual(ended, { status: 3, out: '20000\n/home/ada\n', err: '' });
   });
   await t.test('ssh with a terminal', async () => {
-    const { out, err } = await person('ssh', [
-      '-tt',
-      '-p',
-      `${gateway}`,
-      target,
-      'stty size; cat < /dev/null',
-    ]);
+    const show = 'stty size; cat < /dev/null';
+    const { out, err } = await person('ssh', ['-tt', '-p', `${gateway}`, target, show]);
     assert.match(out, /^\d+ \d+/, err);
   });
   await t.test('scp and sftp, by the sftp server that is inside', async () => {
@@ -268,7 +213,62 @@ test('serve, call, auth and admin work from it, and people log in and copy files
     assert.equal(down.status, 0, down.err);
     assert.ok(readFileSync(file).equals(readFileSync(`${file}.back`)));
   });
-  served.kill('SIGTERM');
-  assert.equal(await exited, 0, log);
-  assert.doesNotMatch(log, /refused|login_node_stderr|without_namespace/);
+  await t.test('a backup while it serves, and the same installation from it', async () => {
+    assert.match(await cli('backup', '/srv/backup', '--config', '/srv/andromeda.yaml'), /checked/);
+    const running = await clean.run({ uid: 0 }, 'restore', '/srv/backup', '--config', '/srv/andromeda.yaml');
+    assert.equal(running.status, 1);
+    assert.match(running.stderr, /Andromeda serves from \/srv\/data\. Stop it first/);
+    await cli('restore', '/srv/backup', '--data', '/srv/other');
+    const key = 'keys/gateway_host_ed25519.pub';
+    const [before, after] = ['data', 'other'].map((data) =>
+      readFileSync(join(path, 'srv', data, key), 'utf8'),
+    );
+    assert.equal(after, before);
+  });
+  assert.equal(await service.stop(), 0, service.log());
+  assert.doesNotMatch(service.log(), /refused|login_node_stderr|without_namespace/);
+});
+
+test('all of it works for an ordinary user, with a read-only home and /tmp mounted noexec', {
+  skip: inCleanRoot,
+}, async () => {
+  const path = fresh('ordinary');
+  const how = { uid: 1000, home: 'read-only', tmp: 'mode=1777,noexec' } as const;
+  await using service = await serveFrom(createCleanRoot(path, executable), path, how);
+  const { cli, person, target, gateway } = service;
+  assert.match(await cli('auth', 'status'), /ada@physics\.example/);
+  await service.registerKey();
+  const ended = await person('ssh', ['-p', `${gateway}`, target, 'id -u; exit 3']);
+  assert.deepEqual(ended, { status: 3, out: '1000\n', err: '' });
+  const file = join(directory.path, 'ordinary-file');
+  writeFileSync(file, 'andromeda');
+  const copied = await person('scp', ['-P', `${gateway}`, file, `${target}:copy`]);
+  assert.equal(copied.status, 0, copied.err);
+  assert.match(await cli('backup', '/srv/backup', '--config', '/srv/andromeda.yaml'), /checked/);
+  assert.equal(await service.stop(), 0, service.log());
+});
+
+test('in a plain chroot, sessions see what is in the chroot, and nothing of what is around it', {
+  skip: inCleanRoot,
+}, async () => {
+  const path = fresh('chroot');
+  const clean = createCleanRoot(path, executable);
+  await using service = await serveFrom(clean, path, { uid: 0, plain: true });
+  const { person, target, gateway } = service;
+  await service.registerKey();
+  const show = 'cd /; echo *; cd -P ..; echo *; cat /etc/passwd';
+  const { out, err, status } = await person('ssh', ['-p', `${gateway}`, target, show]);
+  assert.deepEqual([status, err], [0, '']);
+  const [top, above, ...accounts] = out.split('\n');
+  assert.equal(top, above);
+  for (const name of readdirSync('/')) {
+    if (!readdirSync(path).includes(name)) assert.ok(!top?.split(' ').includes(name), `${name} in ${top}`);
+  }
+  assert.ok(accounts.some((line) => line.startsWith('ada:x:20000:')));
+  const file = join(directory.path, 'small');
+  writeFileSync(file, 'andromeda');
+  const copied = await person('scp', ['-P', `${gateway}`, file, `${target}:copy`]);
+  assert.equal(copied.status, 0, copied.err);
+  assert.equal(await service.stop(), 0, service.log());
+  assert.doesNotMatch(service.log(), /refused|login_node_stderr|without_namespace/);
 });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parseEnvironment } from '../../src/cli/net/discovery.ts';
+import { eventually } from '../support/app.ts';
+import { atTerminal } from './admin/terminal.ts';
 import { createMachine, type Result, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
@@ -95,6 +98,74 @@ $`),
     '',
   ]);
   for (const { stdout, stderr } of results) assert.ok(!/secret/.test(stdout + stderr));
+});
+
+test('status -o json and yaml say who, where and until when, and nothing secret', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const url = 'https://platform.example';
+  const expiresAt = '2099-01-01T00:00:00.000Z';
+  await writeProfile([sessionAt(url, { expiresAt })]);
+  const json = await run(['auth', 'status', '-o', 'json']);
+  assert.deepEqual([json.status, json.stderr], [0, '']);
+  assert.deepEqual(JSON.parse(json.stdout), {
+    user: { name: 'Ada', email: 'ada@physics.example' },
+    profile: 'default',
+    platformUrl: url,
+    businessUrl: url,
+    issuer: url,
+    expiresAt,
+    refreshable: true,
+  });
+  const yaml = await run(['auth', 'status', '-o', 'yaml']);
+  assert.equal(
+    yaml.stdout,
+    `user:
+  name: Ada
+  email: ada@physics.example
+profile: default
+platformUrl: ${url}
+businessUrl: ${url}
+issuer: ${url}
+expiresAt: ${expiresAt}
+refreshable: true
+`,
+  );
+});
+
+test('login at a terminal offers a browser, opens the address on Enter, and shows that it waits', async (t) => {
+  const { directory, readProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t, { polls: ['authorization_pending'] });
+  const home = dirname(directory);
+  const opened = join(home, 'opened');
+  const browser = join(home, 'browser');
+  await writeFile(browser, `#!/bin/sh\necho "$@" > ${opened}.new && mv ${opened}.new ${opened}\n`, {
+    mode: 0o755,
+  });
+  const env = { BROWSER: browser, ANDROMEDA_CREDENTIAL_STORE: 'file' };
+  const login = atTerminal(home, ['auth', 'login', '--url', url], env);
+  await login.until('Press Enter to open it in a browser on this machine.');
+  await login.until('Waiting for you to sign in …');
+  login.type('\r');
+  await eventually(
+    async () => existsSync(opened),
+    (isThere) => isThere,
+  );
+  assert.equal(await readFile(opened, 'utf8'), `${url}/device?user_code=BDWP-HQPK\n`);
+  state.polls = ['ok'];
+  const { status, screen } = await login.ended;
+  assert.equal(status, 0, screen);
+  assert.match(screen, /Signed in as Ada <ada@physics\.example>\n$/);
+  assert.ok((await readProfile()).sessions[url]);
+});
+
+test('no browser is offered where there is none', async (t) => {
+  const { directory } = await createMachine(t);
+  const { url } = await startEnvironment(t, { polls: ['authorization_pending', 'ok'] });
+  const home = dirname(directory);
+  const bare = atTerminal(home, ['auth', 'login', '--url', url], { ANDROMEDA_CREDENTIAL_STORE: 'file' });
+  const { status, screen } = await bare.ended;
+  assert.equal(status, 0, screen);
+  assert.doesNotMatch(screen, /browser/);
 });
 
 test('denial and expiry are plain sentences, and nothing is stored', async (t) => {

@@ -13,6 +13,8 @@ const root = join(import.meta.dirname, '../..');
 const program = join(root, 'scripts/andromeda');
 /** Halves the start-up of the many processes these tests run. */
 const compiled = { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/test-cli') };
+/** Not the credential store of whoever runs the tests. */
+const store = { ANDROMEDA_CREDENTIAL_STORE: 'file' };
 
 export interface Result {
   status: number | null;
@@ -40,7 +42,15 @@ export async function createMachine(t: TestContext) {
     { input = '', env = {} }: { input?: string; env?: Record<string, string> } = {},
   ): Running => {
     const child = spawn(program, args, {
-      env: { PATH: process.env.PATH, HOME: stateHome, XDG_STATE_HOME: stateHome, ...compiled, ...env },
+      timeout: 120_000,
+      env: {
+        PATH: process.env.PATH,
+        HOME: stateHome,
+        XDG_STATE_HOME: stateHome,
+        ...store,
+        ...compiled,
+        ...env,
+      },
     });
     child.stdin.on('error', () => {}); // the program need not read it
     child.stdin.end(input);

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
+import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { send } from '../../src/cli/net/request.ts';
 import { isLoopback } from '../../src/cli/net/url.ts';
 import { run as runProgram } from '../../src/cli/program.ts';
 import { createMachine, serve } from './harness.ts';
+import { noServer } from './server.ts';
 
 test('version prints the versions of the program and of what it runs on, and whether the ciphers are fast', async (t) => {
   const { run } = await createMachine(t);
@@ -20,6 +22,18 @@ test('version prints the versions of the program and of what it runs on, and whe
   }
 });
 
+test('version -o json and yaml say the same', async (t) => {
+  const { run } = await createMachine(t);
+  const [plain, json, yaml] = await Promise.all(
+    [[], ['-o', 'json'], ['-o', 'yaml']].map((args) => run(['version', ...args])),
+  );
+  const said = JSON.parse(json?.stdout ?? '');
+  assert.deepEqual([said.andromeda, said.node], [manifest.version, process.versions.node]);
+  const lines = Object.entries(said).map(([name, value]) => `${name} ${value}\n`);
+  assert.equal(plain?.stdout, lines.join(''));
+  assert.deepEqual(parse(yaml?.stdout ?? ''), said);
+});
+
 test('every command explains itself, with an example, on stdout', async (t) => {
   const { run } = await createMachine(t);
   const commands = [
@@ -30,6 +44,11 @@ test('every command explains itself, with an example, on stdout', async (t) => {
     ['auth', 'login'],
     ['auth', 'status'],
     ['auth', 'logout'],
+    ['backup'],
+    ['restore'],
+    ['service'],
+    ['service', 'install'],
+    ['service', 'print'],
     ['completion'],
     ['version'],
   ];
@@ -60,6 +79,10 @@ test('a command line that is wrong is one sentence on stderr and status 2', asyn
       ['serve', '--config', 'x', '--data', 'y'],
       '--data goes with --demo; with --config, the file names dataDir.',
     ],
+    [['backup'], "Missing required argument 'file'; see `andromeda --help`."],
+    [['backup', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],
+    [['restore', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],
+    [['service', 'start'], "Unknown command 'start'; see `andromeda --help`."],
   ];
   for (const [args, sentence] of rows) {
     const { status, stdout, stderr } = await run(args);
@@ -69,27 +92,42 @@ test('a command line that is wrong is one sentence on stderr and status 2', asyn
 
 test('a group of commands without one of them shows its help on stderr, status 2', async (t) => {
   const { run } = await createMachine(t);
-  for (const args of [[], ['auth']]) {
+  for (const args of [[], ['auth'], ['service']]) {
     const { status, stdout, stderr } = await run(args);
     assert.deepEqual([status, stdout], [2, '']);
     assert.match(stderr, /^Usage: andromeda/);
   }
 });
 
-test('serve and admin bootstrap hand their options over and end with the status they are given', async () => {
+test('commands of the host hand their options over and end with the status they are given', async () => {
   const given: unknown[] = [];
+  const take = async (...options: unknown[]) => given.push(options.length === 1 ? options[0] : options) + 6;
   const server = {
-    serve: async (options: unknown) => given.push(options) + 6,
-    bootstrap: async (options: unknown) => given.push(options) + 6,
+    ...noServer,
+    serve: take,
+    bootstrap: (options: unknown) => take(options),
+    backup: (file: string, options: unknown) => take(file, options),
+    restore: take,
+    installService: take,
+    printUnit: take,
   };
   assert.equal(await runProgram(['serve', '--demo', '--data', 'd'], server), 7);
   assert.equal(await runProgram(['serve', '--config', 'c'], server), 8);
   const bootstrap = ['admin', 'bootstrap', '--config', 'c', '--email', 'ada@physics.example'];
   assert.equal(await runProgram(bootstrap, server), 9);
+  assert.equal(await runProgram(['backup', 'f', '--config', 'c'], server), 10);
+  assert.equal(await runProgram(['restore', 'f', '--data', 'd'], server), 11);
+  assert.equal(await runProgram(['service', 'install', '--root', '/r', '--dry-run'], server), 12);
+  assert.equal(await runProgram(['service', 'print', '--user', 'u'], server), 13);
+  const config = '/etc/andromeda/andromeda.yaml';
   assert.deepEqual(given, [
     { demo: true, data: 'd' },
     { demo: false, config: 'c' },
     { config: 'c', email: 'ada@physics.example' },
+    ['f', { config: 'c' }],
+    ['f', { data: 'd' }],
+    { config, user: 'andromeda', root: '/r', dryRun: true },
+    { config, user: 'u', root: '/', dryRun: true },
   ]);
 });
 

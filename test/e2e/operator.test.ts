@@ -39,6 +39,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     PATH: process.env['PATH'],
     HOME: here,
     XDG_STATE_HOME: here,
+    ANDROMEDA_CREDENTIAL_STORE: 'file',
     XDG_CACHE_HOME: join(here, '.cache'),
   };
   const run = (args: string[], input = '', file = program): Promise<Ran> =>

@@ -17,6 +17,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     ...process.env,
     HOME: home.path,
     XDG_STATE_HOME: join(home.path, 'state'),
+    ANDROMEDA_CREDENTIAL_STORE: 'file',
     BROWSER: 'true',
   };
   let demo = await startDemo(data.path);

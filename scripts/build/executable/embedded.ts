@@ -1,9 +1,13 @@
 /** Stands in for src/embedded.ts in the executable: its texts are inside, and its processes are itself again. */
 import { dirname } from 'node:path';
 import { parts } from './parts.ts';
-import { loginNodeRole } from './role.ts';
+import { exitRole, loginNodeRole } from './role.ts';
 
 export const codeRoot: string = dirname(process.execPath);
+
+export const programFile: string = process.execPath;
+
+export const isOneFile: boolean = true;
 
 export const commandName: string = process.argv0;
 
@@ -13,6 +17,10 @@ export function programText(path: string): string {
 
 export function loginNodeArguments(): string[] {
   return [loginNodeRole];
+}
+
+export function exitArguments(status: number): string[] {
+  return [exitRole, String(status)];
 }
 
 /** Where addons are unpacked: another process must come to the same place (addons.ts). */

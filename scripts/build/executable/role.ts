@@ -1,2 +1,3 @@
-/** The first argument of a process that the program starts from its own executable; nobody types it. */
+/** First arguments of processes that the program starts from its own executable; nobody types them. */
 export const loginNodeRole = 'internal:login-node';
+export const exitRole = 'internal:exit';

@@ -11,7 +11,7 @@ import { getRawAsset } from 'node:sea';
 import { createAddonLoader } from './addons.ts';
 import { createCodeLoader } from './code.ts';
 import { giveParts } from './parts.ts';
-import { loginNodeRole } from './role.ts';
+import { exitRole, loginNodeRole } from './role.ts';
 
 const asset = (name: string) => Buffer.from(getRawAsset(name) as ArrayBuffer);
 giveParts({
@@ -27,6 +27,8 @@ giveParts({
 if (process.argv[2] === loginNodeRole) {
   process.argv.splice(2, 1);
   import('../../../src/login-node/main.ts');
+} else if (process.argv[2] === exitRole) {
+  process.exitCode = Number(process.argv[3]);
 } else {
   import('../../../src/main.ts');
 }

@@ -6,8 +6,9 @@ import { failure, usage } from '../exit.ts';
 import { at, type Reader } from '../net/api.ts';
 import { say } from '../output.ts';
 import { pick } from '../pick.ts';
-import { type Noun, optional, writes } from '../verb.ts';
+import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
+import { type Check, describeCheck } from './cluster-check.ts';
 import { absolutePaths } from './lab-file.ts';
 import { lists } from './usual.ts';
 
@@ -110,6 +111,16 @@ export const cluster: Noun = {
       async run({ api, options }, name = '') {
         const body = await describe(name, options);
         return clusters.one(await api.write('POST', '/operator/clusters', body, options.file));
+      },
+    }),
+    reads({
+      usage: 'check <name>',
+      summary: 'ask a Kubernetes cluster which rights the service lacks there',
+      example: 'cluster check gamma',
+      async run({ api }, name = '') {
+        const found = await findCluster(api, name);
+        const json = await api.get<Check>(at`/operator/clusters/${found.cluster.id}/check`);
+        return describeCheck(json);
       },
     }),
     writes<{ yes?: true }>({

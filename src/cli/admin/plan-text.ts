@@ -10,6 +10,7 @@ interface Restart {
   cluster_name: string;
   added: string[];
   removed: string[];
+  rollout?: 'live';
   restarts: string[];
   ended_jobs: Job[];
 }
@@ -43,12 +44,14 @@ const parts: Record<string, string> = {
   compute: 'compute nodes one at a time',
 };
 
-function onCluster({ cluster_name: name, added, removed, restarts, ended_jobs: jobs }: Restart): string {
+function onCluster(restart: Restart): string {
+  const { cluster_name: name, added, removed, rollout, restarts, ended_jobs: jobs } = restart;
   const lines = [`On cluster ${name}:`];
   if (added.length > 0) lines.push(`  New login accounts: ${added.join(', ')}.`);
   if (removed.length > 0) lines.push(`  Login accounts that go: ${removed.join(', ')}.`);
   const order = restarts.map((part) => parts[part] ?? part).join(', then ');
-  lines.push(order === '' ? '  Nothing restarts.' : `  Restarts, in this order: ${order}.`);
+  const none = rollout === 'live' ? '  Nothing restarts (rollout: live).' : '  Nothing restarts.';
+  lines.push(order === '' ? none : `  Restarts, in this order: ${order}.`);
   if (jobs.length === 0) lines.push('  No running job ends.');
   else lines.push('  Running jobs that end:', ...jobTable(jobs));
   return lines.join('\n');

@@ -10,7 +10,7 @@ import { describeTransport } from '../net/transport-error.ts';
 import { join } from '../net/url.ts';
 import { isClosedPipe, oneLine, say } from '../output.ts';
 import { freshSession } from '../session/current.ts';
-import { openLocalState } from '../session/files.ts';
+import { openLocalState } from '../session/local-state.ts';
 import { authorization, type Session } from '../session/session.ts';
 import { type Api, type CallArguments, parseCall } from './call-arguments.ts';
 

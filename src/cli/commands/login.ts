@@ -1,13 +1,16 @@
 /** `andromeda auth login`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628). */
+import { offerBrowser } from '../browser.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { failure, type Outcome, usage } from '../exit.ts';
 import { interruptible } from '../interrupt.ts';
 import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
 import { discover } from '../net/discovery.ts';
+import type { Tokens } from '../net/issuer.ts';
 import { getMe } from '../net/me.ts';
 import { oneLine, print, say } from '../output.ts';
+import { startProgress } from '../progress.ts';
 import { findKey } from '../session/current.ts';
-import { type LocalState, openLocalState } from '../session/files.ts';
+import { type LocalState, openLocalState } from '../session/local-state.ts';
 import { nameOf, type Session } from '../session/session.ts';
 
 /** Signs in, stores the session and says who it is. Ctrl-C ends the wait. */
@@ -20,9 +23,7 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
     const { scope, ...environment } = await discover(key.platformUrl, signal);
     const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
     announce(key.platformUrl, device);
-    const waiting = process.stderr.isTTY;
-    if (waiting) process.stderr.write('Waiting for you to sign in …');
-    const tokens = await device.wait().finally(() => waiting && process.stderr.write('\n'));
+    const tokens = await waitFor(device);
     const session: Session = { scope, ...environment, ...tokens };
     return finish(state, selection, session, signal);
   });
@@ -38,6 +39,16 @@ function announce(platformUrl: string, device: DeviceCode): void {
   print();
   print(`    ${oneLine(device.userCode)}`);
   print();
+}
+
+async function waitFor(device: DeviceCode): Promise<Tokens> {
+  const withdraw = offerBrowser(device.verificationUriComplete ?? device.verificationUri);
+  const progress = startProgress();
+  progress.show('Waiting for you to sign in …');
+  return device.wait().finally(() => {
+    progress.end();
+    withdraw();
+  });
 }
 
 async function finish(

@@ -3,7 +3,7 @@ import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
 import { print, say } from '../output.ts';
 import { findKey } from '../session/current.ts';
-import { openLocalState } from '../session/files.ts';
+import { openLocalState } from '../session/local-state.ts';
 import type { Session } from '../session/session.ts';
 
 /** Deletes the session, whatever the issuer says. Nothing to delete is no failure. */

@@ -1,13 +1,17 @@
 /** `andromeda auth status`: what is stored, without asking anyone. */
+import { printAnswer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
-import { oneLine, print } from '../output.ts';
+import { oneLine } from '../output.ts';
 import { findKey, notSignedIn, sessionEnded, storedSession } from '../session/current.ts';
-import { openLocalState } from '../session/files.ts';
+import { openLocalState } from '../session/local-state.ts';
 import { nameOf, type Session } from '../session/session.ts';
 
 /** Prints who is signed in, where, and until when. Exits 1 when nobody is. */
-export async function status(options: EnvironmentOptions): Promise<Outcome> {
+export async function status({
+  output,
+  ...options
+}: EnvironmentOptions & { output?: string }): Promise<Outcome> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   const session = await storedSession(state, selection);
@@ -15,11 +19,19 @@ export async function status(options: EnvironmentOptions): Promise<Outcome> {
   const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
   if (expired && session.refreshToken === undefined) throw sessionEnded();
 
-  const { user } = session;
-  print(user ? `Signed in as ${nameOf(user)}` : 'Signed in');
-  print(`Environment   ${session.platformUrl}`);
-  print(`Profile       ${selection.profile}`);
-  print(`Access token  ${lifetime(session, expired)}`);
+  const { user, platformUrl, businessUrl, issuer, expiresAt, refreshToken } = session;
+  const { profile } = selection;
+  const text = [
+    user ? `Signed in as ${nameOf(user)}` : 'Signed in',
+    `Environment   ${platformUrl}`,
+    `Profile       ${profile}`,
+    `Access token  ${lifetime(session, expired)}`,
+  ].join('\n');
+  const refreshable = refreshToken !== undefined;
+  await printAnswer(
+    { json: { user, profile, platformUrl, businessUrl, issuer, expiresAt, refreshable }, text },
+    output,
+  );
   return 'ok';
 }
 

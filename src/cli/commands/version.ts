@@ -1,14 +1,19 @@
 /** `andromeda version`. */
 import manifest from '../../../package.json' with { type: 'json' };
+import { printAnswer } from '../answer.ts';
 import type { Outcome } from '../exit.ts';
-import { print } from '../output.ts';
 
 /** Prints one part and its version on each line; parts that cannot say are left out. */
-export async function version(components?: () => Promise<Record<string, string>>): Promise<Outcome> {
-  print(`andromeda ${manifest.version}`);
-  print(`node ${process.versions.node}`);
-  print(`openssl ${process.versions.openssl}`);
+export async function version(
+  { output }: { output: string },
+  components?: () => Promise<Record<string, string>>,
+): Promise<Outcome> {
+  const { node, openssl } = process.versions;
   const others = (await components?.().catch(() => undefined)) ?? {};
-  for (const [name, value] of Object.entries(others)) print(`${name} ${value}`);
+  const json = { andromeda: manifest.version, node, openssl, ...others };
+  const text = Object.entries(json)
+    .map(([name, value]) => `${name} ${value}`)
+    .join('\n');
+  await printAnswer({ json, text }, output);
   return 'ok';
 }

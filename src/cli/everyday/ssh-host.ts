@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { failure } from '../exit.ts';
-import { openLocalState, stateDirectory } from '../session/files.ts';
+import { openLocalState } from '../session/local-state.ts';
+import { stateDirectory } from '../session/profile-file.ts';
 import { writeWhole } from '../whole-file.ts';
 import { reasonOf } from '../yaml-file.ts';
 import type { Cluster } from './cluster.ts';

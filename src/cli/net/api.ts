@@ -5,7 +5,7 @@ import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { oneLine } from '../output.ts';
 import { freshSession } from '../session/current.ts';
-import { openLocalState } from '../session/files.ts';
+import { openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
 import { isObject, readText, send } from './request.ts';
 import { codeOf, describeTransport } from './transport-error.ts';

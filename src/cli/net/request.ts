@@ -2,8 +2,7 @@
  * One HTTP request, on node:http. Not fetch: fetch refuses a body with GET and some ports, decodes bodies
  * that should reach stdout byte for byte, and rewrites headers. Redirects are never followed.
  */
-import { type IncomingMessage, request as plain } from 'node:http';
-import { request as tls } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { CliError } from '../exit.ts';
 import { describeTransport } from './transport-error.ts';
 
@@ -12,18 +11,22 @@ export interface HttpRequest {
   url: URL;
   headers?: readonly (readonly [string, string])[];
   body?: Buffer | undefined;
-  /** How long to wait for the response headers. */
+  /** How long to wait for the response headers, and for each next piece of the body. */
   timeoutMs?: number;
   signal?: AbortSignal | undefined;
 }
 
 /** Sends the request and resolves when the response headers are there; the body is the caller's to read. */
-export function send({ method, url, headers = [], body, timeoutMs = 30_000, signal }: HttpRequest) {
-  return new Promise<IncomingMessage>((resolve, reject) => {
-    const request = (url.protocol === 'https:' ? tls : plain)(url, { method, ...(signal && { signal }) });
+export async function send(wanted: HttpRequest): Promise<IncomingMessage> {
+  const { method, url, headers = [], body, timeoutMs = 30_000, signal } = wanted;
+  // Loading TLS takes as long as starting Node, so only where it is spoken.
+  const http = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method, ...(signal && { signal }) });
     const timer = setTimeout(() => request.destroy(slow(url, timeoutMs)), timeoutMs);
     request.on('response', (response) => {
       clearTimeout(timer);
+      watchBody(response, () => slow(url, timeoutMs), timeoutMs);
       resolve(response);
     });
     request.on('error', (error) => {
@@ -34,6 +37,17 @@ export function send({ method, url, headers = [], body, timeoutMs = 30_000, sign
     if (body) request.setHeader('Content-Length', body.length);
     request.end(body);
   });
+}
+
+/** Ends a body of which nothing comes any more. That whoever reads it takes their time is another matter. */
+function watchBody(response: IncomingMessage, error: () => Error, timeoutMs: number): void {
+  const { socket } = response;
+  let before = socket.bytesRead;
+  const timer = setInterval(() => {
+    if (socket.bytesRead === before && response.readableLength === 0) response.destroy(error());
+    before = socket.bytesRead;
+  }, timeoutMs);
+  response.once('close', () => clearInterval(timer));
 }
 
 function slow({ origin }: URL, timeoutMs: number): CliError {

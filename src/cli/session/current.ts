@@ -1,7 +1,7 @@
 /** The session a command works with: chosen, and fresh enough for a request. */
 import type { Selection } from '../environment.ts';
 import { CliError } from '../exit.ts';
-import type { LocalState } from './files.ts';
+import type { LocalState } from './local-state.ts';
 import { needsRefresh, type Session, type SessionKey } from './session.ts';
 
 /** What to say when a session cannot be refreshed. */

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { Command } from 'commander';
 import { addAdmin } from '../../../src/cli/admin/program.ts';
 import { json, type Seen } from '../harness.ts';
+import { noServer } from '../server.ts';
 import { refuse, signedIn } from '../small-api.ts';
 import { bob, lookups } from './operator-api.ts';
 
@@ -17,8 +18,7 @@ test('every admin command explains itself, with an example', () => {
       output += text;
     },
   });
-  const server = { serve: async () => 0, bootstrap: async () => 0 };
-  addAdmin(program.command('admin').description('operate'), server, () => {});
+  addAdmin(program.command('admin').description('operate'), noServer, () => {});
   const names: string[] = [];
   const visit = (command: Command, path: string) => {
     output = '';
@@ -40,7 +40,7 @@ test('every admin command explains itself, with an example', () => {
     ...['list', 'add', 'rename', 'domains', 'retire'].map((verb) => `organization ${verb}`),
     ...['list', 'add', 'staff', 'password', 'deactivate', 'reactivate'].map((verb) => `person ${verb}`),
     ...['list', 'add', 'role', 'username', 'permissions', 'remove'].map((verb) => `member ${verb}`),
-    ...['list', 'add', 'release'].map((verb) => `cluster ${verb}`),
+    ...['list', 'add', 'check', 'release'].map((verb) => `cluster ${verb}`),
     ...['list', 'admit', 'quarantine'].map((verb) => `machine ${verb}`),
     ...['list', 'add', 'revoke'].map((verb) => `grant ${verb}`),
     ...['list', 'add', 'end'].map((verb) => `reservation ${verb}`),

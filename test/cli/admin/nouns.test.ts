@@ -21,8 +21,12 @@ const organizationTable = [
   'physics  Physics  physics.example,lab.example  2        1         org_1',
 ];
 golden(
-  'admin organization lists, adds, renames and sets domains',
-  { 'POST /operator/organizations': physics, 'PUT /operator/organizations/org_1': physics },
+  'admin organization lists, adds, renames, sets domains and retires',
+  {
+    'POST /operator/organizations': physics,
+    'PUT /operator/organizations/org_1': physics,
+    'POST /operator/organizations/org_1/retire': physics,
+  },
   [
     { args: ['organization', 'list'], prints: organizationTable },
     {
@@ -59,6 +63,11 @@ golden(
     {
       args: ['organization', 'domains', 'physics', '--none'],
       asks: ['PUT /operator/organizations/org_1 {"auto_join_domains":[]}'],
+      prints: organizationTable,
+    },
+    {
+      args: ['organization', 'retire', 'physics'],
+      asks: ['POST /operator/organizations/org_1/retire'],
       prints: organizationTable,
     },
   ],

@@ -22,7 +22,7 @@ async function script(t: TestContext, shell: string): Promise<{ text: string; fi
 const rows: [string, string[]][] = [
   ['slurm-config ', ['get', 'set', 'edit']],
   ['keys re', ['revoke']],
-  ['admin cluster ', ['list', 'add', 'release']],
+  ['admin cluster ', ['list', 'add', 'check', 'release']],
   ['admin cluster add --scheduler ', ['sunk', 'kubernetes']],
   ['storage -o ', ['table', 'json', 'yaml']],
   ['storage --o', ['--org', '--output']],
@@ -58,7 +58,14 @@ test('zsh takes its script', { skip: without('zsh') }, async (t) => {
 });
 
 test('every shell is given every command, with what it is for where the shell shows that', async (t) => {
-  const paths = ['/ssh', '/keys/list', '/wait/permission', '/admin/audit/verify', '/completion'];
+  const paths = [
+    '/ssh',
+    '/keys/list',
+    '/wait/permission',
+    '/admin/audit/verify',
+    '/service/install',
+    '/completion',
+  ];
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { text } = await script(t, shell);
     for (const path of paths) assert.ok(text.includes(path), `${shell} lacks ${path}`);

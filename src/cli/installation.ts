@@ -1,0 +1,74 @@
+/** Commands for the host itself: a backup, its way back, and the service. What they do is handed in by `main.ts`. */
+import { type Command, Option } from 'commander';
+import { usage } from './exit.ts';
+import { example } from './flags.ts';
+import { interruptible } from './interrupt.ts';
+import type { InstallationOptions, ServerCommands, ServiceOptions } from './program.ts';
+import { startProgress } from './progress.ts';
+
+/** Adds them all. */
+export function addInstallation(
+  program: Command,
+  server: ServerCommands,
+  finish: (status: number) => void,
+): void {
+  which(
+    program
+      .command('backup')
+      .description('write the whole installation to a file while it runs, and check it'),
+  )
+    .argument('<file>', 'where to; an older backup there is replaced')
+    .addHelpText('after', example('andromeda backup /srv/backup/andromeda.db --config andromeda.yaml'))
+    .action(async (file: string, options: InstallationOptions) => {
+      const progress = startProgress();
+      const onProgress = (part: number) => progress.show(`${Math.floor(part * 100)} %`);
+      finish(
+        await interruptible('Cancelled; no backup was made.', (signal) =>
+          server.backup(file, checked(options), { onProgress, signal }),
+        ).finally(() => progress.end()),
+      );
+    });
+  which(program.command('restore').description('put a backup in place of what the data directory holds'))
+    .argument('<file>', 'what `andromeda backup` wrote')
+    .addHelpText('after', example('andromeda restore /srv/backup/andromeda.db --config andromeda.yaml'))
+    .action(async (file: string, options: InstallationOptions) =>
+      finish(await server.restore(file, checked(options))),
+    );
+
+  const service = program
+    .command('service')
+    .description('run the service under systemd, as an account of its own')
+    .addHelpText('after', example('andromeda service install --dry-run'));
+  unit(service.command('install').description('make the account, a configuration and the unit'))
+    .option('--dry-run', 'only print what it would do', false)
+    .addHelpText('after', example('andromeda service install --dry-run', 'sudo ./andromeda service install'))
+    .action(async (options: ServiceOptions) => finish(await server.installService(options)));
+  unit(service.command('print').description('print the unit'))
+    .addHelpText('after', example('andromeda service print > andromeda.service'))
+    .action(async (options: Omit<ServiceOptions, 'dryRun'>) =>
+      finish(await server.printUnit({ ...options, dryRun: true })),
+    );
+}
+
+function which(command: Command): Command {
+  return command
+    .option('--config <file>', 'the installation (andromeda.yaml, else /etc/andromeda/andromeda.yaml)')
+    .option('--data <dir>', 'its data directory, in place of that');
+}
+
+function checked(options: InstallationOptions): InstallationOptions {
+  if (options.config !== undefined && options.data !== undefined)
+    throw usage('Give either --config or --data, not both.');
+  return options;
+}
+
+function unit(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--config <file>', 'the configuration it runs with').default(
+        '/etc/andromeda/andromeda.yaml',
+      ),
+    )
+    .addOption(new Option('--user <name>', 'the account it runs as').default('andromeda'))
+    .addOption(new Option('--root <dir>', 'install into this directory, for an image').default('/'));
+}

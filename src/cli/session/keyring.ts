@@ -1,0 +1,83 @@
+/**
+ * The operating system's credential store (on Linux whatever answers to the Secret Service interface, such as
+ * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
+ */
+import { failure } from '../exit.ts';
+import { oneLine, say } from '../output.ts';
+import { leaveThreadBehind } from '../stuck.ts';
+
+type Native = typeof import('@napi-rs/keyring');
+type Entry = InstanceType<Native['AsyncEntry']>;
+
+/** What all secrets of this program have in common. */
+const service = 'andromeda';
+const limitMs = 4_000;
+/** Where somebody may have to type a password. Less than what other commands respect a lock for (lock.ts). */
+const unlockLimitMs = 25_000;
+const noticeAfterMs = 1_500;
+/** Not the kernel's keyring, where nothing outlives the login. */
+const options = { linux: { store: 'secret-service' } } as const;
+
+/** The secret of an account; undefined where there is none. Throws a sentence when the store cannot be asked. */
+export function findSecret(account: string): Promise<string | undefined> {
+  return asked((native) => find(native, account));
+}
+
+/** Keeps a secret in the place of the account's last one. Throws a sentence when the store does not take it. */
+export function putSecret(account: string, secret: string): Promise<void> {
+  return change(account, (entry) => entry.setPassword(secret));
+}
+
+/** Deletes the account's secret, if there is one. Throws a sentence when the store cannot be asked. */
+export function deleteSecret(account: string): Promise<void> {
+  return change(account, (entry) => entry.deletePassword());
+}
+
+async function find(native: Native, account: string): Promise<string | undefined> {
+  try {
+    const all = await inTime(native.findCredentialsAsync(service), limitMs);
+    return all.find((one) => one.account === account)?.password;
+  } catch (error) {
+    if (!(error instanceof Error && /IsLocked/.test(error.message))) throw error;
+    // An entry of its own asks the person to unlock the store.
+    const entry = new native.AsyncEntry(service, account, options);
+    return (await inTime(entry.getPassword(), unlockLimitMs)) ?? undefined;
+  }
+}
+
+function change(account: string, work: (entry: Entry) => Promise<unknown>): Promise<void> {
+  return asked(async (native) => {
+    // Making an entry waits for the store with the whole program, so only for one that has just answered.
+    await find(native, account);
+    await inTime(work(new native.AsyncEntry(service, account, options)), unlockLimitMs);
+  });
+}
+
+async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
+  try {
+    return await work(await import('@napi-rs/keyring'));
+  } catch (error) {
+    const said = oneLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+    const reason = isAbsent.test(said) ? 'there is none here' : said;
+    throw failure(`The credential store cannot be used: ${reason}.`, error);
+  }
+}
+
+/** No session bus, or nobody on it who keeps secrets: zbus's and D-Bus's words for it. */
+const isAbsent = /Failed to connect|ServiceUnknown|NameHasNoOwner/;
+
+/** The answer, or an error when there is none in time; the thread that waits for it cannot be stopped. */
+async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    leaveThreadBehind();
+    late.reject(new Error(`it did not answer within ${ms / 1000} seconds`));
+  }, ms);
+  const notice = setTimeout(() => {
+    say('Waiting for the credential store; it may be locked and ask for its password.');
+  }, noticeAfterMs);
+  return Promise.race([answer, late.promise]).finally(() => {
+    clearTimeout(timer);
+    clearTimeout(notice);
+  });
+}

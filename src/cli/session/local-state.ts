@@ -1,0 +1,129 @@
+/**
+ * Sessions on this machine: in the operating system's credential store, or in the profile's file where there is none
+ * (a headless login). `ANDROMEDA_CREDENTIAL_STORE` decides; without it, a sign-in takes the first that will do, and
+ * what follows from it stays there.
+ */
+import { join } from 'node:path';
+import { failure, usage } from '../exit.ts';
+import { say } from '../output.ts';
+import { exclusively } from './lock.ts';
+import {
+  type ProfileFile,
+  prepareDirectory,
+  readProfile,
+  stateDirectory,
+  writeProfile,
+} from './profile-file.ts';
+import { type Bindings, parseSession, type Session, type SessionKey, type SessionStore } from './session.ts';
+
+export interface LocalState {
+  sessions: SessionStore;
+  bindings: Bindings;
+  /** Runs `work` while no other process of this user changes the profile. */
+  exclusively<T>(profile: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** Throws `usage` when the environment names another store than the two. */
+export function openLocalState(env = process.env): LocalState {
+  const directory = stateDirectory(env);
+  const chosen = chosenStore(env);
+  const fileOf = (profile: string) => join(directory, `${profile}.json`);
+
+  const change = async (profile: string, edit: (file: ProfileFile) => void) => {
+    const file = await readProfile(fileOf(profile));
+    edit(file);
+    await prepareDirectory(directory);
+    await writeProfile(fileOf(profile), file);
+  };
+  const lies = async ({ profile, platformUrl }: SessionKey) => {
+    const file = await readProfile(fileOf(profile));
+    const isInKeyring = file.inKeyring.includes(platformUrl);
+    return { isInKeyring: isInKeyring && chosen !== 'file', session: file.sessions[platformUrl] };
+  };
+
+  return {
+    sessions: {
+      async get(key) {
+        const { isInKeyring, session } = await lies(key);
+        return isInKeyring ? readKeyring(key) : session;
+      },
+      async put(profile, session) {
+        const { platformUrl } = session;
+        const known = await lies({ profile, platformUrl });
+        const store = chosen ?? (known.session && 'file');
+        const kept = store === 'file' ? false : await keep(profile, session, store === 'keyring');
+        await change(profile, (file) => {
+          file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
+          delete file.sessions[platformUrl];
+          if (kept) file.inKeyring.push(platformUrl);
+          else file.sessions[platformUrl] = session;
+        });
+      },
+      async delete(key) {
+        const { isInKeyring } = await lies(key);
+        if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
+        await change(key.profile, (file) => {
+          file.inKeyring = file.inKeyring.filter((url) => url !== key.platformUrl);
+          delete file.sessions[key.platformUrl];
+        });
+      },
+    },
+    bindings: {
+      find: async (profile) => (await readProfile(fileOf(profile))).platformUrl,
+      bind: (profile, platformUrl) =>
+        change(profile, (file) => {
+          file.platformUrl = platformUrl;
+        }),
+    },
+    exclusively: async (profile, work) => {
+      await prepareDirectory(directory);
+      return exclusively(join(directory, `${profile}.lock`), work);
+    },
+  };
+
+  /** Whether the credential store has it now. Where it need not be there, says why it is not. */
+  async function keep(profile: string, session: Session, isRequired: boolean): Promise<boolean> {
+    const account = accountOf({ profile, platformUrl: session.platformUrl });
+    try {
+      await (await keyring()).putSecret(account, JSON.stringify(session));
+      return true;
+    } catch (error) {
+      if (isRequired || !(error instanceof Error)) throw error;
+      say(`${error.message} The session is kept in ${fileOf(profile)}, which only you can read.`);
+      return false;
+    }
+  }
+}
+
+function chosenStore(env: NodeJS.ProcessEnv): 'keyring' | 'file' | undefined {
+  const store = env.ANDROMEDA_CREDENTIAL_STORE || undefined;
+  if (store === undefined || store === 'keyring' || store === 'file') return store;
+  throw usage(`ANDROMEDA_CREDENTIAL_STORE is '${store}'; it may be keyring or file.`);
+}
+
+/** Native code, which only who keeps sessions there should have to load. */
+function keyring() {
+  return import('./keyring.ts');
+}
+
+async function readKeyring(key: SessionKey): Promise<Session | undefined> {
+  const secret = await (await keyring()).findSecret(accountOf(key)).catch((error: Error) => {
+    const fix = 'Your session is in it; `andromeda auth login` makes one that is not.';
+    throw failure(`${error.message} ${fix}`, error);
+  });
+  const session = parseSession(parseJson(secret ?? ''));
+  // Another environment's token would go to the wrong place.
+  return session?.platformUrl === key.platformUrl ? session : undefined;
+}
+
+function accountOf({ profile, platformUrl }: SessionKey): string {
+  return `${profile} ${platformUrl}`;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

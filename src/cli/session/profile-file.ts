@@ -1,0 +1,81 @@
+/**
+ * What is kept of a profile on the disk, readable by its owner alone: the environment it is bound to, the sessions
+ * themselves, and which sessions lie in the operating system's credential store in place of here.
+ */
+import { chmod, mkdir, readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
+import { failure } from '../exit.ts';
+import { isObject } from '../net/request.ts';
+import { writeWhole } from '../whole-file.ts';
+import { parseSession, type Session } from './session.ts';
+
+export interface ProfileFile {
+  /** The environment the profile is bound to. */
+  platformUrl?: string;
+  /** By platform URL. */
+  sessions: Record<string, Session>;
+  /** The platform URLs of the sessions in the credential store. */
+  inKeyring: string[];
+}
+
+/** `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored). */
+export function stateDirectory(env = process.env): string {
+  const base = env.XDG_STATE_HOME;
+  return join(base && isAbsolute(base) ? base : join(homedir(), '.local', 'state'), 'andromeda');
+}
+
+/** Makes the directory where it is missing, for its owner alone. */
+export async function prepareDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await chmod(directory, 0o700); // it may have been there before, with wider rights
+  } catch (error) {
+    throw failure(`The session cannot be kept in ${directory}: ${reason(error)}.`, error);
+  }
+}
+
+/** A profile that was never written is an empty one. Throws a sentence when the file is damaged. */
+export async function readProfile(path: string): Promise<ProfileFile> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw failure(`${path} cannot be read: ${reason(error)}.`, error);
+  });
+  if (text === undefined) return { sessions: {}, inKeyring: [] };
+  const file = parse(text);
+  if (!file) throw failure(`${path} is damaged; delete it and sign in again with \`andromeda auth login\`.`);
+  return file;
+}
+
+/** Puts the profile in place, whole or not at all. */
+export async function writeProfile(path: string, file: ProfileFile): Promise<void> {
+  const { inKeyring, ...rest } = file;
+  const kept = inKeyring.length === 0 ? rest : file;
+  await writeWhole(path, `${JSON.stringify(kept, null, 2)}\n`).catch((error: unknown) => {
+    throw failure(`The session could not be written to ${path}: ${reason(error)}.`, error);
+  });
+}
+
+function parse(text: string): ProfileFile | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || !isObject(value.sessions)) return undefined;
+    const { platformUrl, sessions, inKeyring } = value;
+    const file: ProfileFile = { sessions: {}, inKeyring: [] };
+    if (typeof platformUrl === 'string') file.platformUrl = platformUrl;
+    if (Array.isArray(inKeyring)) file.inKeyring = inKeyring.filter((url) => typeof url === 'string');
+    for (const [url, stored] of Object.entries(sessions)) {
+      const session = parseSession(stored);
+      // Under another environment's key, its token would go to the wrong place.
+      if (!session || session.platformUrl !== url) return undefined;
+      file.sessions[url] = session;
+    }
+    return file;
+  } catch {
+    return undefined;
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

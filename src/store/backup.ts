@@ -1,0 +1,169 @@
+/** A backup of a data directory, made while the service runs or not. */
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import Database from 'better-sqlite3';
+import { DomainError } from '../domain/error.ts';
+import {
+  addFiles,
+  type BackupInfo,
+  checkBackup,
+  isBackup,
+  listClusterFiles,
+  listKeptFiles,
+} from './backup-file.ts';
+
+export interface BackupOptions extends BackupInfo {
+  /** Files of the installation that lie elsewhere, by their absolute paths, besides those that clusters name. */
+  elsewhere?: readonly string[];
+  /** Hears how much of the database is copied, from 0 to 1. */
+  onProgress?: (part: number) => void;
+  /** Ends it, with nothing left behind. */
+  signal?: AbortSignal;
+}
+
+export interface Backup {
+  bytes: number;
+  /** Files that belong into it and could not be read. */
+  missing: string[];
+}
+
+/** Keys, certificates and configurations are far smaller. */
+const maxFileBytes = 16 * 1024 * 1024;
+/** Between two steps other work of this process goes on. 4 MiB. */
+const pagesPerStep = 1024;
+
+/**
+ * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. What the service
+ * commits meanwhile is not in it, and waits for nothing: the copy is one long reading. Throws a `DomainError` with a
+ * sentence.
+ */
+export async function writeBackup(dataDir: string, file: string, options: BackupOptions): Promise<Backup> {
+  const source = join(dataDir, 'andromeda.db');
+  if (!existsSync(source)) {
+    throw new DomainError('not_found', `There is no database in ${dataDir}; nothing to back up.`);
+  }
+  requireReplaceable(file);
+  const temporary = `${file}.${process.pid}.part`;
+  try {
+    removeAbandoned(file);
+    closeSync(openSync(temporary, 'wx', 0o600));
+    await copyDatabase(source, temporary, options);
+    const copy = new Database(temporary);
+    const missing: string[] = [];
+    try {
+      // One file, that another program can read where it may not write.
+      copy.pragma('journal_mode = delete');
+      const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
+      const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
+      addFiles(copy, contents(dataDir, others, missing), options);
+      checkBackup(copy, 'What was just written');
+    } finally {
+      copy.close();
+    }
+    await flush(temporary);
+    renameSync(temporary, file);
+    await flush(dirname(file));
+    return { bytes: statSync(file).size, missing };
+  } catch (error) {
+    for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
+      rmSync(name, { force: true });
+    if (error instanceof DomainError || options.signal?.aborted) throw error;
+    throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
+  }
+}
+
+async function copyDatabase(source: string, to: string, options: BackupOptions): Promise<void> {
+  const { onProgress, signal } = options;
+  const database = new Database(source, { fileMustExist: true });
+  try {
+    database.pragma('busy_timeout = 5000');
+    // What is read once stays as it is until the end: without this, a copy begins anew whenever the service writes.
+    database.exec('begin');
+    database.prepare('select count(*) from sqlite_master').get();
+    await database.backup(to, {
+      progress({ totalPages, remainingPages }) {
+        signal?.throwIfAborted();
+        onProgress?.(totalPages === 0 ? 0 : 1 - remainingPages / totalPages);
+        return pagesPerStep;
+      },
+    });
+    database.exec('commit');
+  } finally {
+    database.close();
+  }
+}
+
+/** What backups that were killed have left behind is large, and secret. */
+function removeAbandoned(file: string): void {
+  const directory = dirname(file);
+  const before = `${basename(file)}.`;
+  for (const name of readdirSync(directory).filter((one) => one.startsWith(before))) {
+    const [, pid] = /^(\d+)\.part/.exec(name.slice(before.length)) ?? [];
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0); // signal 0 only asks
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+function reason(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' ? 'the directory it should be in does not exist' : message;
+}
+
+function* contents(
+  dataDir: string,
+  elsewhere: readonly string[],
+  missing: string[],
+): Generator<{ path: string; content: Buffer }> {
+  for (const path of listKeptFiles(dataDir)) yield { path, content: readFileSync(join(dataDir, path)) };
+  for (const path of elsewhere) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    const content = stats?.isFile() && stats.size <= maxFileBytes ? readable(path) : undefined;
+    if (content) yield { path, content };
+    else missing.push(path);
+  }
+}
+
+function readable(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A slip of the pen must not cost a file. */
+function requireReplaceable(file: string): void {
+  if (!existsSync(file)) return;
+  const refuse = () =>
+    new DomainError('invalid_request', `${file} is there and is not a backup; give another name.`);
+  if (!statSync(file).isFile()) throw refuse();
+  const database = new Database(file, { readonly: true });
+  try {
+    if (!isBackup(database)) throw refuse();
+  } finally {
+    database.close();
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}

@@ -1,0 +1,132 @@
+/** A data directory from a backup. */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { DomainError } from '../domain/error.ts';
+import { type BackupInfo, checkBackup, readFiles, removeFiles } from './backup-file.ts';
+import { lockDataDir } from './lock.ts';
+
+export interface Restored extends BackupInfo {
+  /** Where the files are that were there before; undefined where there were none. */
+  aside: string | undefined;
+  /** Files that belong elsewhere and are not there as they were: where they were put, below the data directory. */
+  elsewhere: string[];
+}
+
+const databaseName = 'andromeda.db';
+/** Nothing outside of the data directory is written to. */
+const elsewhere = 'from-elsewhere';
+
+/**
+ * Puts what a backup holds in place of what the data directory holds, which is made if it is missing; what it held
+ * before is kept beside. At every instant there is a database, the old or the new one, and after an interruption the
+ * same can be done again. Throws a `DomainError` with a sentence, when the service runs too.
+ */
+export function restoreBackup(file: string, dataDir: string, now: string): Restored {
+  if (!existsSync(file)) throw new DomainError('not_found', `There is no file ${file}.`);
+  const unlock = lockDataDir(dataDir);
+  if (!unlock) {
+    const message = `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`;
+    throw new DomainError('invalid_state', message);
+  }
+  const staging = join(dataDir, '.restore');
+  try {
+    // One that was interrupted has left it behind; nobody else is here.
+    rmSync(staging, { recursive: true, force: true });
+    mkdirSync(staging, { mode: 0o700 });
+    const { info, names } = unpack(file, staging);
+    const aside = join(dataDir, `before-restore-${now.replaceAll(/[-:]|\.\d+/g, '')}`);
+    for (const name of names) keepAside(name, dataDir, aside);
+    for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
+      keepAside(name, dataDir, aside);
+      // It belongs to the old database, and would be taken for a part of the new one.
+      rmSync(join(dataDir, name), { force: true });
+    }
+    for (const name of names) {
+      makeParents(name, dataDir);
+      renameSync(join(staging, name), join(dataDir, name));
+      flush(dirname(join(dataDir, name)));
+    }
+    return {
+      ...info,
+      aside: existsSync(aside) ? aside : undefined,
+      elsewhere: names.filter((name) => name.startsWith(elsewhere)).map((name) => join(dataDir, name)),
+    };
+  } catch (error) {
+    if (error instanceof DomainError) throw error;
+    const message = `${dataDir} cannot be written: ${(error as Error).message}. Mend that, and restore again.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+    unlock();
+  }
+}
+
+/** Checks a copy of the backup, and makes of it the files to put in place, each of mode 0600 and on the disk. */
+function unpack(file: string, staging: string): { info: BackupInfo; names: string[] } {
+  const database = join(staging, databaseName);
+  writeFileSync(database, '', { mode: 0o600 });
+  copyFileSync(file, database);
+  const copy = new Database(database);
+  try {
+    const info = checkBackup(copy, file);
+    copy.pragma('synchronous = full');
+    const names: string[] = [];
+    for (const { path, content } of readFiles(copy)) {
+      if (isAbsolute(path) && isThere(path, content)) continue;
+      const name = isAbsolute(path) ? join(elsewhere, path) : path;
+      mkdirSync(dirname(join(staging, name)), { recursive: true, mode: 0o700 });
+      writeFileSync(join(staging, name), content, { mode: 0o600, flush: true });
+      names.push(name);
+    }
+    removeFiles(copy);
+    return { info, names: [databaseName, ...names] };
+  } finally {
+    copy.close();
+  }
+}
+
+function isThere(path: string, content: Buffer): boolean {
+  try {
+    return readFileSync(path).equals(content);
+  } catch {
+    return false;
+  }
+}
+
+function keepAside(name: string, dataDir: string, aside: string): void {
+  if (!existsSync(join(dataDir, name))) return;
+  const kept = join(aside, name);
+  mkdirSync(dirname(kept), { recursive: true, mode: 0o700 });
+  rmSync(kept, { force: true });
+  try {
+    linkSync(join(dataDir, name), kept);
+  } catch {
+    // Not every file system has links.
+    copyFileSync(join(dataDir, name), kept);
+  }
+}
+
+function flush(directory: string): void {
+  const descriptor = openSync(directory, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+/** Others pass through to the homes of simulated login nodes; keys are for the service alone. */
+function makeParents(name: string, dataDir: string): void {
+  const mode = name.startsWith('clusters/') ? 0o711 : 0o700;
+  mkdirSync(dirname(join(dataDir, name)), { recursive: true, mode });
+}

@@ -1,0 +1,118 @@
+/** Servers that redirect, hang, send 5 MB or send what is no JSON: one sentence, and no token goes astray. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { dirname } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createMachine, type Result, serve, sessionAt } from './harness.ts';
+
+const size = 5_000_000;
+/** A client that is a hundred times as impatient. */
+const impatient = {
+  NODE_OPTIONS:
+    "--import=data:text/javascript,for(const/**/name/**/of['setTimeout','setInterval']){const/**/real=globalThis[name];globalThis[name]=(f,ms,...a)=>real(f,ms>9999?ms/100:ms,...a)}",
+};
+
+type Answer = Parameters<typeof serve>[1];
+
+const commands = {
+  call: ['call', 'business', 'GET', '/me'],
+  everyday: ['keys', 'list'],
+  admin: ['admin', 'organization', 'list'],
+  login: ['auth', 'login'],
+};
+
+/** What each command says of such a server, and the server's address. */
+async function said(t: TestContext, answer: Answer, env: Record<string, string> = {}) {
+  const machine = await createMachine(t);
+  const { url, requests } = await serve(t, answer);
+  await machine.writeProfile([sessionAt(url)]);
+  const results: Record<string, Result> = {};
+  for (const [name, args] of Object.entries(commands)) results[name] = await machine.run(args, { env });
+  const [call, everyday, admin, login] = Object.keys(commands).map((name) => {
+    const { status, stdout, stderr } = results[name] as Result;
+    return [status, stdout, stderr];
+  });
+  for (const { stdout, stderr } of Object.values(results)) assert.doesNotMatch(stdout + stderr, /secret/);
+  return { call, everyday, admin, login, url, requests };
+}
+
+test('a server that redirects is refused, and nothing follows', async (t) => {
+  const elsewhere = await serve(t, (_seen, response) => void response.end('{}'));
+  const { call, everyday, admin, login, url, requests } = await said(t, (_seen, response) => {
+    response.writeHead(307, { location: `${elsewhere.url}/me` }).end('moved');
+  });
+  assert.deepEqual(call, [1, '', 'business: 307 moved\n']);
+  assert.deepEqual(everyday, [1, '', `${url} answered 307.\n`]);
+  assert.deepEqual(admin, [1, '', `${url} answered 307.\n`]);
+  const discovery = `${url}/.well-known/oauth-protected-resource`;
+  assert.deepEqual(login, [1, '', `${discovery} answered 307; is this the platform URL?\n`]);
+  assert.deepEqual([requests.length, elsewhere.requests.length], [4, 0]);
+});
+
+test('a server that hangs before it answers, or half-way, is left', async (t) => {
+  const silent = await said(t, () => {}, impatient);
+  const sentence = `${silent.url} did not answer within 30 seconds.\n`;
+  assert.deepEqual(silent.call, [1, '', sentence]);
+  assert.deepEqual(silent.everyday, [7, '', sentence]);
+  assert.deepEqual(silent.admin, [7, '', sentence]);
+  assert.deepEqual(silent.login, [1, '', sentence]);
+
+  const half = await said(t, (_seen, response) => void response.write('{"half":'), impatient);
+  const again = `${half.url} did not answer within 30 seconds.\n`;
+  assert.deepEqual(half.call, [1, '{"half":', again]);
+  assert.deepEqual(half.everyday, [7, '', again]);
+  assert.deepEqual(half.admin, [7, '', again]);
+  assert.deepEqual(half.login, [1, '', again]);
+});
+
+test('a reader that takes its time is no server that hangs', async (t) => {
+  const machine = await createMachine(t);
+  const { url } = await serve(t, (_seen, response) => void response.end(Buffer.alloc(size, 'a')));
+  await machine.writeProfile([sessionAt(url)]);
+  const line = 'scripts/andromeda call platform GET /big | { sleep 1; wc -c; }; echo "$PIPESTATUS"';
+  const child = spawn('bash', ['--norc', '-c', line], {
+    cwd: dirname(dirname(import.meta.dirname)),
+    env: { PATH: process.env.PATH, XDG_STATE_HOME: dirname(machine.directory), ...impatient },
+    timeout: 30_000,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (part) => {
+      output += part;
+    });
+  await new Promise((resolve) => child.on('close', resolve));
+  assert.equal(output, `${size}\n0\n`);
+});
+
+test('a server that sends 5 MB is read whole where that is what was asked for, and no more than is needed elsewhere', async (t) => {
+  const text = 'x'.repeat(size);
+  const good = await said(t, (_seen, response) => void response.end(text));
+  assert.deepEqual(good.call, [0, text, '']);
+  assert.deepEqual(good.everyday, [1, '', `${good.url} did not answer with JSON; is it the Business API?\n`]);
+  assert.deepEqual(good.admin, good.everyday);
+  const discovery = `${good.url}/.well-known/oauth-protected-resource`;
+  assert.deepEqual(good.login, [
+    1,
+    '',
+    `${discovery} did not answer with a JSON object; is this the platform URL?\n`,
+  ]);
+
+  const bad = await said(t, (_seen, response) => void response.writeHead(500).end(text));
+  assert.deepEqual(bad.call, [1, '', `business: 500 ${'x'.repeat(64 * 1024)}\n`]);
+  assert.deepEqual(bad.everyday, [1, '', `${bad.url} answered 500.\n`]);
+});
+
+test('a server that sends invalid JSON is one sentence', async (t) => {
+  for (const body of ['{"keys": [', '<html>sign in</html>', '', '\u001b[2J']) {
+    const { call, everyday, admin, login, url } = await said(t, (_seen, response) => void response.end(body));
+    assert.deepEqual(call, [0, body, '']);
+    assert.deepEqual(everyday, [1, '', `${url} did not answer with JSON; is it the Business API?\n`]);
+    assert.deepEqual(admin, everyday);
+    const discovery = `${url}/.well-known/oauth-protected-resource`;
+    assert.deepEqual(login, [
+      1,
+      '',
+      `${discovery} did not answer with a JSON object; is this the platform URL?\n`,
+    ]);
+  }
+});

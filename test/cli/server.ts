@@ -1,0 +1,15 @@
+import type { ServerCommands } from '../../src/cli/program.ts';
+
+const none = async () => {
+  throw new Error('not to be called');
+};
+
+/** The server's part of the program, where nothing of it is to run. */
+export const noServer: ServerCommands = {
+  serve: none,
+  bootstrap: none,
+  backup: none,
+  restore: none,
+  installService: none,
+  printUnit: none,
+};

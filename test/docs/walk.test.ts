@@ -1,0 +1,212 @@
+/** The operator's pages word by word: every command on them, in their order, on an empty machine. */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { missingForBundle } from '../../scripts/build/bundle.ts';
+import { eventually } from '../support/app.ts';
+import { noBrowser } from '../support/browser.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { type Machine, noMachine, startMachine } from '../support/machine.ts';
+import { readPage } from './pages.ts';
+
+const root = join(import.meta.dirname, '../..');
+const missing = missingForBundle(root);
+const skip = noMachine || noBrowser || (missing.length > 0 && `the build needs ${missing.join(', ')}`);
+const password = 'correct horse battery';
+const ada = 'ada@physics.example';
+
+/** What was copied to the machine: a release, a lab file, somebody's SSH key. */
+async function bring(machine: Machine): Promise<void> {
+  const { home } = machine;
+  const program = join(home, 'andromeda-0.1.0-linux-x64');
+  const build = join(root, 'scripts/build/main.ts');
+  await promisify(execFile)(process.execPath, [build, '--out', program], { timeout: 120_000 });
+  mkdirSync(join(home, 'old'));
+  copyFileSync(program, join(home, 'old/andromeda-0.1.0-linux-x64'));
+  await machine.run('sha256sum andromeda-* > SHA256SUMS; echo "0000  not-here" >> SHA256SUMS');
+  const [lab = ''] = readPage('clusters.md').settings;
+  writeFileSync(join(home, 'lab.yaml'), lab);
+  mkdirSync(join(home, '.ssh'), { mode: 0o700 });
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(home, '.ssh/id_ed25519')]);
+}
+
+/** Signs in as the page says, with the browser that the address is for. */
+async function signIn(t: TestContext, machine: Machine, line: string): Promise<void> {
+  const login = machine.start(line);
+  t.after(() => login.kill('SIGKILL'));
+  let said = '';
+  for (const stream of [login.stdout, login.stderr])
+    stream?.setEncoding('utf8').on('data', (part) => {
+      said += part;
+    });
+  const exited = new Promise((done) => login.once('exit', done));
+  const address = await eventually(
+    async () => /https?:\S+user_code=\S+/.exec(said)?.[0] ?? said,
+    (found) => /user_code/.test(found),
+    20_000,
+  );
+  const approve = join(root, 'test/support/approve.ts');
+  const browser = await machine.run(`${process.execPath} ${approve} '${address}' ${ada} '${password}'`);
+  assert.equal(browser.status, 0, browser.stderr);
+  assert.equal(await exited, 0, said);
+  assert.match(said, /Signed in as /);
+}
+
+test('install, sign in, clusters, backup, restore, upgrade', { skip, timeout: 240_000 }, async (t) => {
+  using directory = temporaryDirectory();
+  await using machine = await startMachine(directory.path);
+  await bring(machine);
+  const journal = async () => (await machine.run('cat /run/journal')).stdout;
+  const ready = () => machine.run('curl -sf --retry 20 --retry-connrefused http://127.0.0.1:8080/readyz');
+
+  /** What each command needs typed, or answers, where that is not nothing and status 0. */
+  const inputs: [RegExp, string][] = [[/bootstrap|person password/, `${password}\n`]];
+  const elsewhere = [/^journalctl/, /^andromeda serve/, /^andromeda auth login/];
+  const follow = async (t: TestContext, commands: string[]) => {
+    for (const line of commands) {
+      if (elsewhere.some((one) => one.test(line))) continue;
+      await t.test(line, async () => {
+        const input = inputs.find(([command]) => command.test(line))?.[1];
+        const { status, stdout, stderr } = await machine.run(line, input);
+        assert.equal(status, 0, `${stdout}${stderr}\n${await journal()}`);
+        if (/^systemctl.* (start|restart)/.test(line))
+          assert.equal((await ready()).status, 0, await journal());
+      });
+    }
+  };
+
+  const install = readPage('install.md').commands;
+  const login = install.findIndex((line) => line.startsWith('andromeda auth login'));
+  const steps = install.slice(0, login);
+  assert.ok(steps.length >= 8);
+  await t.test('Install', (t) => follow(t, steps));
+  await t.test('Install: what it made', async () => {
+    const { stdout } = await machine.run(
+      'stat -c "%U:%G %a %n" /etc/andromeda/andromeda.yaml /var/lib/andromeda/*',
+    );
+    assert.match(stdout, /^root:andromeda 640 \/etc\/andromeda\/andromeda\.yaml\n/);
+    assert.match(stdout, /\nandromeda:andromeda 600 \/var\/lib\/andromeda\/andromeda\.db\n/);
+    assert.match((await machine.run('getent passwd andromeda')).stdout, /:\/usr\/sbin\/nologin$/m);
+    const unit = 'systemd-analyze verify --man=no /etc/systemd/system/andromeda.service';
+    assert.deepEqual(await machine.run(unit), { status: 0, stdout: '', stderr: '' });
+    const again = await machine.run('andromeda service install');
+    assert.match(again.stdout, /^write \/etc\/systemd\/system\/andromeda\.service: done\n\nNext:/);
+    assert.deepEqual(await machine.run('runuser -u andromeda -- andromeda service install'), {
+      status: 1,
+      stdout: '',
+      stderr: 'andromeda: This changes the system; run it as root, or with --dry-run to see.\n',
+    });
+    const image = join(machine.home, 'image');
+    await machine.run('mkdir -p image/etc image/var/lib');
+    assert.deepEqual(await machine.run('andromeda service install --user gate --root "$PWD/image"'), {
+      status: 0,
+      stdout: `copy the program to ${image}/usr/local/bin/andromeda: done
+make the system account gate, which nobody can log in to: done
+make the data directory ${image}/var/lib/andromeda: done
+write a configuration to begin with to ${image}/etc/andromeda/andromeda.yaml: done
+write ${image}/etc/systemd/system/andromeda.service: done
+
+Next:
+
+  1. Say in /etc/andromeda/andromeda.yaml how people reach it.
+  2. Make the first operator:   runuser -u gate -- andromeda admin bootstrap --config /etc/andromeda/andromeda.yaml --email YOU@EXAMPLE.ORG
+  3. Start it:                  systemctl enable --now andromeda    (systemd does not run here: on the machine it is for)
+  4. See that it serves:        systemctl status andromeda; journalctl -u andromeda
+`,
+      stderr: '',
+    });
+    const served = await journal();
+    assert.match(served, /"serve\.ready"/);
+    assert.match(served, /"fastCiphers":true/);
+  });
+  await t.test('Sign in', () => signIn(t, machine, install[login] ?? ''));
+  await t.test('Identity provider: the built-in one', (t) =>
+    follow(
+      t,
+      readPage('identity-provider.md').commands.filter((line) => / admin |call/.test(line)),
+    ),
+  );
+  await t.test('Sign in: the lab', (t) => follow(t, install.slice(login + 1, -1)));
+  await t.test('Clusters', (t) => follow(t, readPage('clusters.md').commands));
+
+  const hostKey = async () =>
+    (await machine.run('cat /var/lib/andromeda/keys/gateway_host_ed25519.pub')).stdout;
+  const before = await hostKey();
+  const backup = readPage('backup.md').commands;
+  const newMachine = backup.indexOf('andromeda service install');
+  await machine.run("echo '# ours' >> /etc/andromeda/andromeda.yaml");
+  await t.test('Backup and restore', (t) => follow(t, backup.slice(0, newMachine)));
+  await t.test('Backup and restore: everything is as before', async () => {
+    assert.equal(await hostKey(), before);
+    const { status, stderr } = await machine.run('andromeda wait key && andromeda ssh alpha true');
+    assert.equal(status, 0, stderr);
+    const { stdout } = await machine.run('stat -c "%U %a" /var/backups/andromeda/*');
+    assert.match(stdout, /^(andromeda 600\n)+$/);
+    const kept = await machine.run('ls -d /var/lib/andromeda/before-restore-*');
+    assert.equal(kept.stdout.trim().split('\n').length, 1);
+  });
+  await t.test('Backup and restore: on a new machine', async (t) => {
+    await machine.run('systemctl stop andromeda; userdel andromeda');
+    await machine.run('rm -rf /etc/andromeda /etc/systemd/system/andromeda.service /var/lib/andromeda');
+    await machine.run('useradd --system other');
+    const file = '/var/backups/andromeda/andromeda.backup';
+    const [install = '', ...rest] = backup.slice(newMachine);
+    await follow(t, [install]);
+    // Numbers of accounts are others here.
+    await machine.run(`chown andromeda: /var/backups/andromeda ${file}`);
+    await follow(t, rest);
+    assert.equal(await hostKey(), before);
+    assert.match((await machine.run('cat /etc/andromeda/andromeda.yaml')).stdout, /\n# ours\n$/);
+    const { status, stderr } = await machine.run('andromeda wait key && andromeda ssh alpha true');
+    assert.equal(status, 0, stderr);
+  });
+  await t.test('Upgrade', (t) => follow(t, readPage('upgrade.md').commands));
+  await t.test('Upgrade: everything is as before', async () => {
+    const { status, stderr } = await machine.run('andromeda wait key && andromeda ssh alpha true');
+    assert.equal(status, 0, stderr);
+  });
+
+  await t.test('TLS and addresses', async (t) => {
+    const page = readPage('tls.md');
+    const name = 'gpu.physics.example';
+    await machine.run(`echo '127.0.0.1 ${name}' >> /etc/hosts
+      openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=${name} -addext subjectAltName=DNS:${name} \\
+        -keyout key.pem -out chain.pem`);
+    await follow(t, page.commands);
+    writeFileSync(join(machine.home, 'tls.yaml'), page.settings[0] ?? '');
+    await machine.run('cat tls.yaml > /etc/andromeda/andromeda.yaml; systemctl restart andromeda');
+    const url = `https://${name}:8443`;
+    const { status, stderr } = await machine.run(
+      `curl -sf --retry 20 --retry-connrefused --cacert chain.pem ${url}/readyz`,
+    );
+    assert.equal(status, 0, `${stderr}${await journal()}`);
+    const distrusted = await machine.run(`andromeda auth login --url ${url}`);
+    assert.match(distrusted.stderr, /NODE_EXTRA_CA_CERTS names one to trust/);
+  });
+  assert.doesNotMatch(await journal(), /"level":"error"/);
+});
+
+test('the settings on the pages are ones that the service takes', async () => {
+  using directory = temporaryDirectory();
+  const { readConfig } = await import('../../src/config.ts');
+  mkdirSync(join(directory.path, 'tls'));
+  for (const name of ['chain.pem', 'key.pem']) writeFileSync(join(directory.path, 'tls', name), 'x');
+  const file = join(directory.path, 'andromeda.yaml');
+  const settings = ['tls.md', 'identity-provider.md'].flatMap((name) => readPage(name).settings);
+  assert.equal(settings.length, 6);
+  for (const text of settings) {
+    writeFileSync(file, text);
+    assert.ok(readConfig(file));
+  }
+});
+
+test('every link on the pages leads somewhere', () => {
+  for (const name of ['install', 'identity-provider', 'tls', 'clusters', 'backup', 'upgrade']) {
+    for (const [, target = ''] of readPage(`${name}.md`).text.matchAll(/\]\(([^)#]+)\)/g)) {
+      readFileSync(join(root, 'docs', target));
+    }
+  }
+});
