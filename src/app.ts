@@ -4,7 +4,7 @@
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { createDriver } from './app-driver.ts';
+import { checkCluster, createDriver } from './app-driver.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
 import { type SessionRecords, startSessionRecords } from './app-records.ts';
 import { businessOperations } from './business/index.ts';
@@ -113,6 +113,7 @@ export async function startApp(options: AppOptions): Promise<App> {
             gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
           },
           log,
+          now,
         }),
       intervalMs: config.sync.intervalMs,
       log,
@@ -230,6 +231,7 @@ function createApis(
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
       hashPassword: config.identity.issuer === undefined ? hashPassword : undefined,
+      checkCluster: (cluster) => checkCluster(cluster, { store, now }),
     },
     authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
   });

@@ -7,11 +7,11 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
- *                        · echo.ts · idle.ts
+ *                        · echo.ts · idle.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
- * write-load.ts, probe.ts, gateway.ts, hold.ts. A few aims are absolute, where people feel the time and not the ratio.
+ * write-load.ts, probe.ts, gateway.ts, hold.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
  *
  * Everything lives below one temporary folder and ends with this process (scratch.ts).
  */
@@ -22,8 +22,10 @@ import { benchEcho } from './echo.ts';
 import { benchExecutable } from './executable.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
+import { benchKubernetes } from './kubernetes.ts';
 import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
+import { benchSlurm } from './slurm.ts';
 import { benchStartUp } from './start-up.ts';
 import { type Report, table } from './table.ts';
 import { benchWrites } from './writes.ts';
@@ -38,6 +40,8 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   connect: benchConnect,
   echo: benchEcho,
   idle: benchIdle,
+  slurm: benchSlurm,
+  kubernetes: benchKubernetes,
 };
 
 const names = Object.keys(benches).join(', ');

@@ -4,7 +4,9 @@
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
+import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
+import type { Cluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { setLoginPreferences } from './login-preferences.ts';
@@ -28,7 +30,12 @@ import {
 } from './memberships.ts';
 import type { operations } from './openapi.ts';
 import { operatorListAuditEntries } from './operator/audit.ts';
-import { operatorCreateCluster, operatorListClusters, operatorReleaseCluster } from './operator/clusters.ts';
+import {
+  operatorCheckCluster,
+  operatorCreateCluster,
+  operatorListClusters,
+  operatorReleaseCluster,
+} from './operator/clusters.ts';
 import {
   type GatewayView,
   operatorCloseSession,
@@ -117,6 +124,7 @@ export const businessOperations = {
   operatorListClusters,
   operatorCreateCluster,
   operatorReleaseCluster,
+  operatorCheckCluster,
   operatorListSessions,
   operatorCloseSession,
   operatorGetGateway,
@@ -142,6 +150,8 @@ export interface BusinessDeps {
   gateway: GatewayView;
   /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
   hashPassword: ((password: string) => Promise<string>) | undefined;
+  /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
+  checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
 }
 
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;

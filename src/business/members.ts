@@ -10,6 +10,7 @@ import {
   listMembers as listOrganizationMembers,
 } from '../store/members.ts';
 import { updateMemberPermissions } from '../store/memberships.ts';
+import { whileUnchanged } from '../store/unchanged.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 import { membershipBody } from './me.ts';
 import { requireStaff } from './operator/staff.ts';
@@ -21,7 +22,9 @@ export async function listMembers(
   { caller, path }: BusinessRequest<'listMembers'>,
 ): Promise<BusinessReply<'listMembers'>> {
   if (!(await findMembership(store.read, path.orgID, caller.userId))) throw organizationNotFound();
-  return { members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody) };
+  return whileUnchanged(store, `members/${path.orgID}`, async () => ({
+    members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody),
+  }));
 }
 
 /** The keys a member was granted, or the one that stands for an owner's or admin's role. */

@@ -661,6 +661,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/clusters/{clusterID}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask a Kubernetes cluster which rights the service has there
+         * @description Asks the API server at this moment, right by right, and changes nothing there.
+         */
+        get: operations["operatorCheckCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/clusters/{clusterID}/machines": {
         parameters: {
             query?: never;
@@ -1242,6 +1262,22 @@ export interface components {
             /** @description What a person must mend there */
             failure: string | null;
         };
+        ClusterCheck: {
+            server: string;
+            /** @description Who the service is there */
+            user: string | null;
+            /** @description In words why the API server could not be asked */
+            fault: string | null;
+            rights: {
+                /** @description As a rule of RBAC says it */
+                right: string;
+                allowed: boolean;
+            }[];
+            /** @description As kubectl apply takes it */
+            cluster_role: {
+                [key: string]: unknown;
+            };
+        };
         OperatorMachine: {
             /** Format: uuid */
             id: string;
@@ -1374,12 +1410,77 @@ export interface components {
             /** @enum {string} */
             scheduler?: "sunk" | "kubernetes";
             simulated?: components["schemas"]["LabSimulated"];
-            slurm?: {
-                [key: string]: unknown;
+            slurm?: components["schemas"]["LabSlurm"];
+            kubernetes?: components["schemas"]["LabKubernetes"];
+        };
+        /** @description Where the API server is, and how the service is let in there. Files are read where the service runs */
+        LabKubernetes: {
+            /** @description A file */
+            kubeconfig?: string;
+            /** @description Of the kubeconfig; left out - its current one */
+            context?: string;
+            /** @description In place of a kubeconfig */
+            server?: string;
+            /** @description A file in PEM; left out - everyone trusts the server */
+            certificateAuthority?: string;
+            /** @description A file */
+            tokenFile?: string;
+            /** @description A file in PEM */
+            clientCertificate?: string;
+            /** @description A file in PEM */
+            clientKey?: string;
+            /** @description The API server as people reach it; left out - as the service does */
+            publicServer?: string;
+            /** @description As the --oidc-username-prefix of the API server; - for none */
+            usernamePrefix?: string;
+            /** @description The CephFilesystemSubVolumeGroup whose quota is the cluster's; left out - the only one */
+            subVolumeGroup?: string;
+        };
+        /** @description An existing Slurm cluster, and how its hosts are reached and restarted */
+        LabSlurm: {
+            /**
+             * @description PerUser - each person has their own login node, with {username} in its host
+             * @enum {string}
+             */
+            loginMode?: "Shared" | "PerUser";
+            login: {
+                name: string;
+                host: string;
+                port?: number;
+                hostKey: string;
+                local?: boolean;
+            }[];
+            controller: components["schemas"]["LabSlurmHost"];
+            accounting?: components["schemas"]["LabSlurmHost"];
+            compute?: components["schemas"]["LabSlurmHost"];
+            /** @description The account that manages the hosts, which is root or may use sudo without a password */
+            manage?: {
+                user?: string;
+                /** @description A private key, where the service runs */
+                identityFile?: string;
             };
-            kubernetes?: {
-                [key: string]: unknown;
+            /** @description Left out - /etc/slurm/slurm.conf */
+            configFile?: string;
+            /**
+             * @description live - nothing is restarted that need not be
+             * @enum {string}
+             */
+            rollout?: "restart" | "live";
+            /** @description Shell commands that run on the host itself, with the name of the Slurm node for {name} */
+            commands?: {
+                restartLogin?: string;
+                restartController?: string;
+                restartAccounting?: string;
+                restartCompute?: string;
             };
+        };
+        /** @description A host, over SSH or - with local - the one that the service runs on; of compute nodes, {name} is the name of the Slurm node */
+        LabSlurmHost: {
+            host?: string;
+            port?: number;
+            /** @description In OpenSSH format; of compute nodes left out - as first met */
+            hostKey?: string;
+            local?: boolean;
         };
         LabSimulated: {
             computeNodes: number;
@@ -1464,6 +1565,11 @@ export interface components {
             /** @description Login accounts that appear */
             added: string[];
             removed: string[];
+            /**
+             * @description Nothing is restarted for people who come and go; only the jobs of those who go end
+             * @enum {string}
+             */
+            rollout?: "live";
             /** @description In this order */
             restarts: ("login" | "controller" | "accounting" | "compute")[];
             ended_jobs: components["schemas"]["RunningJob"][];
@@ -2770,6 +2876,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OperatorCluster"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCheckCluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                clusterID: components["parameters"]["ClusterID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it said, and the smallest ClusterRole that has every right */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterCheck"];
                 };
             };
             default: components["responses"]["Error"];

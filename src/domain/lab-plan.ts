@@ -3,7 +3,15 @@
  * out stays, unless it is to be pruned. Planning again after the steps were taken gives none.
  */
 import { DomainError } from './error.ts';
-import type { Lab, LabCluster, LabGrant, LabMember, LabOrganization, LabUser } from './lab.ts';
+import {
+  checkDriver,
+  type Lab,
+  type LabCluster,
+  type LabGrant,
+  type LabMember,
+  type LabOrganization,
+  type LabUser,
+} from './lab.ts';
 import type { Role } from './permission.ts';
 
 type Action = 'create' | 'update' | 'remove';
@@ -209,6 +217,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
         Object.assign(changed, { [driver]: cluster[driver] });
     }
     if (Object.keys(changed).length === 0) return [];
+    checkDriver({ ...before, ...changed });
     const details = `new settings: ${Object.keys(changed).join(', ')}`;
     return [{ action: 'update', ...common, details, cluster: { name, ...changed } }];
   });

@@ -1,8 +1,10 @@
 /** The lab file: an installation described as data. */
 import { DomainError } from './error.ts';
 import { isUuid } from './id.ts';
+import { checkKubernetesSettings, type KubernetesSettings } from './kubernetes-settings.ts';
 import { isPermissionKey, type PermissionKey, type Role } from './permission.ts';
 import type { SimulatedSettings } from './simulated.ts';
+import { checkSlurmSettings, type SlurmSettings } from './slurm-settings.ts';
 import type { StaffKey } from './staff.ts';
 import { isTime } from './time.ts';
 import { isUsername } from './username.ts';
@@ -34,8 +36,8 @@ export interface LabCluster {
   site?: { id: string; name: string };
   scheduler?: 'sunk' | 'kubernetes';
   simulated?: SimulatedSettings;
-  slurm?: Record<string, unknown>;
-  kubernetes?: Record<string, unknown>;
+  slurm?: SlurmSettings;
+  kubernetes?: KubernetesSettings;
 }
 
 export interface LabGrant {
@@ -92,12 +94,8 @@ export function checkLab(lab: Lab): void {
       if (!isUuid(cluster.id)) throw invalid(`Cluster ${cluster.name}: the id ${cluster.id} is not a UUID.`);
       once(ids, cluster.id.toLowerCase(), 'cluster id');
     }
-    if (!cluster.simulated) {
-      throw invalid(
-        `Cluster ${cluster.name}: this version drives simulated clusters only; give it a simulated section.`,
-      );
-    }
-    const types = cluster.simulated.storage?.types ?? [];
+    checkDriver(cluster);
+    const types = cluster.simulated?.storage?.types ?? [];
     if (types.includes('nfs') && types.length > 1) {
       throw invalid(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
     }
@@ -112,6 +110,28 @@ export function checkLab(lab: Lab): void {
         `A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
       );
     }
+  }
+}
+
+/** A cluster is simulated, or real. Throws `invalid_request`. */
+export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: LabCluster): void {
+  if (!simulated && !slurm && !kubernetes) {
+    throw invalid(`Cluster ${name} needs a section that says what it is: simulated, slurm, kubernetes.`);
+  }
+  if (simulated && (slurm || kubernetes)) {
+    throw invalid(`Cluster ${name} is simulated, or has slurm and kubernetes sections, not both.`);
+  }
+  if (slurm) {
+    if (scheduler === 'kubernetes') {
+      throw invalid(`Cluster ${name} has a slurm section, so that its scheduler is sunk.`);
+    }
+    checkSlurmSettings(name, slurm);
+  }
+  if (kubernetes) {
+    if (scheduler === 'sunk' && !slurm) {
+      throw invalid(`Cluster ${name} has the scheduler sunk, which needs a slurm section.`);
+    }
+    checkKubernetesSettings(name, kubernetes);
   }
 }
 

@@ -99,10 +99,11 @@ export interface SchedulerReport {
   ready?: ConditionReport;
 }
 
+/** Left out of what is there: what could not be asked for. */
 export interface StorageReport {
-  ceph: boolean;
-  weka: boolean;
-  nfs: boolean;
+  ceph?: boolean;
+  weka?: boolean;
+  nfs?: boolean;
   /** The Ceph quota in force. */
   quotaBytes?: number;
   /** What the cluster's shared volume asked for: neither the quota nor what was bought. */
@@ -133,7 +134,8 @@ export interface Report {
   scheduler?: SchedulerReport;
   storage?: StorageReport;
   kubernetes?: KubernetesReport;
-  machines: readonly MachineReport[];
+  /** Left out: which there are could not be asked for. */
+  machines?: readonly MachineReport[] | undefined;
   /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
   /** Left out: as the login nodes show. */
@@ -151,6 +153,17 @@ export interface Report {
   accounts: readonly AccountReport[];
   /** In words, what stands in the way of the manifest and must be mended by a person; null when nothing does. */
   failure: string | null;
+  /** In words, what keeps people's Kubernetes permissions from being as they should be. */
+  kubernetesFailure?: string | undefined;
+  /** Some machines could not be asked for: those that `machines` leaves out stay as they were. */
+  partialMachines?: boolean;
+  /** Something there is not as the manifest in force says, and applying that again mends it. */
+  drifted?: true;
+}
+
+/** In words, everything that must be mended by a person; null when nothing must. */
+export function failureOf(report: Pick<Report, 'failure' | 'kubernetesFailure'>): string | null {
+  return [report.failure, report.kubernetesFailure].filter((words) => words != null).join(' ') || null;
 }
 
 export type AccountReport = Pick<

@@ -141,12 +141,11 @@ test('a new cluster is looked at at once: list made and accepted, applied, obser
     lab.alpha.applied[0]?.accounts.map(({ username, uid }) => [username, uid]),
     [['ada', 20000]],
   );
-  const observation = await lab.store.read
-    .selectFrom('observations')
-    .selectAll()
-    .where('cluster_id', '=', lab.alphaId)
-    .executeTakeFirstOrThrow();
-  assert.equal(observation.manifest_generation, 1);
+  // It is active with the first report, and looked at once more when the list was applied.
+  await eventually(
+    () => findObservation(lab.store.read, lab.alphaId),
+    (observation) => observation?.manifest_generation === 1,
+  );
 });
 
 test('a change reaches every cluster concerned without waiting for the interval', async () => {

@@ -130,7 +130,7 @@ test('it reports machines, storage and Kubernetes as it is told to', async () =>
   });
   const report = await driver.observe(signal);
   assert.deepEqual(
-    report.machines.map(({ name, ready, phase, gpuModel }) => [name, ready, phase, gpuModel]),
+    report.machines?.map(({ name, ready, phase, gpuModel }) => [name, ready, phase, gpuModel]),
     [
       ['Alpha-1', true, 'idle', 'H200'],
       ['Alpha-2', true, 'idle', 'H200'],

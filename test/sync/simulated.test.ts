@@ -95,7 +95,7 @@ test('it reports what it applied, as a real cluster does', async () => {
   assert.deepEqual([before.manifestGeneration, before.accounts, before.controlPlaneReady], [0, [], true]);
   await driver.apply(manifest(4, ada, keyless), signal);
   const report = await driver.observe(signal);
-  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.machines.length], [4, 1, 2]);
+  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.machines?.length], [4, 1, 2]);
   assert.equal(report.failure, null);
   assert.deepEqual(
     [report.listVersion, report.accounts],

@@ -2,6 +2,7 @@
 import { accessListState } from '../../domain/access-list.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkLab } from '../../domain/lab.ts';
+import { failureOf } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import {
@@ -12,7 +13,7 @@ import {
   startRelease,
 } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
-import { findObservation } from '../../store/observations.ts';
+import { findObservation, reportOf } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { withoutLapsed } from '../../store/reservations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
@@ -70,6 +71,15 @@ export function operatorReleaseCluster(
   });
 }
 
+/** Which rights the service has on a Kubernetes cluster; asked of the cluster itself. */
+export async function operatorCheckCluster(
+  { store, checkCluster }: BusinessDeps,
+  { caller, path }: BusinessRequest<'operatorCheckCluster'>,
+): Promise<BusinessReply<'operatorCheckCluster'>> {
+  await requireStaff(store.read, caller.userId, 'staff.operate');
+  return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
+}
+
 async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
@@ -93,6 +103,6 @@ async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
       ? { generation: list.generation, state: accessListState(deliveryOf(cluster, list, observation, now)) }
       : null,
     observed_at: observation?.observed_at ?? null,
-    failure: observation?.failure ?? null,
+    failure: observation ? failureOf(reportOf(observation)) : null,
   };
 }

@@ -1,9 +1,10 @@
 /** The installation as a lab file: what applying one would do, doing it, and writing it out. */
-import { checkLab, type Lab } from '../../domain/lab.ts';
+import { checkLab, type Lab, type LabCluster } from '../../domain/lab.ts';
 import { type LabStep, planLab } from '../../domain/lab-plan.ts';
 import type { RunningJob } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { restartPlan } from '../../domain/restart-plan.ts';
+import type { SlurmRollout } from '../../domain/slurm-settings.ts';
 import { listWantedUsers } from '../../store/access-list-users.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import { listAllClusters } from '../../store/clusters.ts';
@@ -91,6 +92,7 @@ async function apply(
 interface SlurmCluster {
   id: string;
   name: string;
+  rollout: SlurmRollout;
   accounts: { username: string; loginState: 'ready' | 'waiting_for_key' }[];
 }
 
@@ -98,7 +100,7 @@ interface SlurmCluster {
 async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
   const lists = new Map<string, SlurmCluster['accounts']>();
   const clusters: SlurmCluster[] = [];
-  for (const { id, name, state, scheduler, organization_id: orgId } of await listAllClusters(db)) {
+  for (const { id, name, state, scheduler, driver, organization_id: orgId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || (state !== 'provisioning' && state !== 'active')) continue;
     let accounts = lists.get(orgId);
     if (!accounts) {
@@ -106,29 +108,39 @@ async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
       accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
       lists.set(orgId, accounts);
     }
-    clusters.push({ id, name, accounts });
+    const { slurm } = JSON.parse(driver) as Pick<LabCluster, 'slurm'>;
+    clusters.push({ id, name, rollout: slurm?.rollout ?? 'restart', accounts });
   }
   return clusters;
 }
 
-/** What the clusters restart, and whose jobs that ends; one that leaves service loses its accounts and all of its jobs. */
+/**
+ * What the clusters restart, and whose jobs that ends; one that leaves service loses its accounts and all of its jobs.
+ * Where nothing is restarted that need not be, only the jobs of those who go end.
+ */
 async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
   const after = await listSlurmAccounts(db);
   const known = new Set(before.map(({ id }) => id));
   const restarts: Plan['restarts'] = [];
-  for (const { id, name, accounts } of [...before, ...after.filter((cluster) => !known.has(cluster.id))]) {
+  for (const { id, name, rollout, accounts } of [
+    ...before,
+    ...after.filter((cluster) => !known.has(cluster.id)),
+  ]) {
     const stays = after.find((cluster) => cluster.id === id);
     const had = known.has(id) ? accounts : [];
     const plan = restartPlan(had, stays?.accounts ?? []);
+    const isLive = (stays?.rollout ?? rollout) === 'live';
     const ends = !stays || plan.restarts.includes('compute');
-    const jobs = ends ? await listRunningJobs(db, id) : [];
+    const running = ends ? await listRunningJobs(db, id) : [];
+    const jobs = stays && isLive ? running.filter(({ user }) => plan.removed.includes(user)) : running;
     if (plan.restarts.length === 0 && jobs.length === 0) continue;
     restarts.push({
       cluster_id: id,
       cluster_name: name,
       added: plan.added,
       removed: plan.removed,
-      restarts: stays ? [...plan.restarts] : [],
+      ...(isLive ? { rollout: 'live' as const } : {}),
+      restarts: stays && !isLive ? [...plan.restarts] : [],
       ended_jobs: jobs.map((job) => ({ ...job, machines: [...job.machines] })),
     });
   }

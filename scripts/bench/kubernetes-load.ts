@@ -1,0 +1,94 @@
+/** Puts grants onto an API server: by the driver, or the same writes by the least that can make them. */
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { createInterface } from 'node:readline';
+import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
+import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
+import { createLogger } from '../../src/log.ts';
+import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+
+export interface LoadOrder {
+  kind: 'driver' | 'bare';
+  settings: KubernetesSettings;
+  clusterId: string;
+  namespace: string;
+}
+
+const order = JSON.parse(process.argv[2] ?? '') as LoadOrder;
+const atOnce = 16;
+const steps = order.kind === 'driver' ? driver(order) : bare(order);
+console.log('ready');
+// Each line is a number of grants that there should be then; what is printed is how long that took, in ms.
+for await (const line of createInterface(process.stdin)) {
+  const started = performance.now();
+  await steps.reach(Number(line));
+  console.log(performance.now() - started);
+}
+await steps.close();
+
+function driver({ settings, clusterId, namespace }: LoadOrder) {
+  const access: { members: []; grants: KubernetesAccess['grants'][number][] } = { members: [], grants: [] };
+  const kubernetes = createKubernetesDriver({
+    clusterId,
+    name: 'bench',
+    settings,
+    access: async () => access,
+    rule: { claim: 'email', issuer: 'https://issuer.invalid' },
+    log: createLogger('silent'),
+  });
+  return {
+    async reach(count: number) {
+      access.grants.length = Math.min(count, access.grants.length);
+      for (let n = access.grants.length; n < count; n++) {
+        access.grants.push({
+          userId: `user_${n}`,
+          email: `person-${n}@physics.invalid`,
+          preferredUsername: null,
+          subjects: [],
+          grantId: `grant_${n}`,
+          relation: 'kubernetes.developer',
+          scope: namespace,
+          roleId: null,
+        });
+      }
+      const signal = AbortSignal.timeout(120_000);
+      await kubernetes.permit?.(signal);
+      const { kubernetesFailure } = await kubernetes.observe(signal);
+      if (kubernetesFailure !== undefined) throw new Error(kubernetesFailure);
+    },
+    close: () => kubernetes.close(),
+  };
+}
+
+function bare({ settings, clusterId, namespace }: LoadOrder) {
+  const ca = readFileSync(settings.certificateAuthority ?? '');
+  const token = readFileSync(settings.tokenFile ?? '', 'utf8');
+  const session = connect(settings.server ?? '', { ca });
+  let made = 0;
+  const post = (n: number) =>
+    new Promise<void>((resolve, reject) => {
+      const request = session.request({
+        ':method': 'POST',
+        ':path': `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`,
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+      });
+      request.on('error', reject).on('end', resolve).resume();
+      request.end(
+        JSON.stringify({
+          metadata: { name: `bare.${clusterId}.${n}` },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'edit' },
+          subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: `person-${n}` }],
+        }),
+      );
+    });
+  return {
+    async reach(count: number) {
+      const worker = async () => {
+        while (made < count) await post(made++);
+      };
+      await Promise.all(Array.from({ length: atOnce }, worker));
+    },
+    close: async () => session.close(),
+  };
+}

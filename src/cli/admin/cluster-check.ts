@@ -1,0 +1,40 @@
+/** `andromeda admin cluster check`: what it prints. */
+import { type Answer, printer } from '../answer.ts';
+import { exitStatus } from '../exit.ts';
+import { formatYaml } from '../yaml-file.ts';
+
+interface RightAnswer {
+  right: string;
+  allowed: boolean;
+}
+
+export interface Check {
+  server: string;
+  user: string | null;
+  fault: string | null;
+  rights: RightAnswer[];
+  cluster_role: object;
+}
+
+const rights = printer<RightAnswer>(
+  { RIGHT: ({ right }) => right, ALLOWED: ({ allowed }) => (allowed ? 'yes' : 'NO') },
+  '',
+);
+
+/** What is lacking, and what gives it; the exit status is that of a failure where something is. */
+export async function describeCheck(json: Check): Promise<Answer> {
+  const { server, user, fault, cluster_role } = json;
+  const lacking = json.rights.filter(({ allowed }) => !allowed);
+  const who = user ?? 'The service';
+  const role = (await formatYaml(cluster_role)).trimEnd();
+  const least = `The least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}:\n\n${role}`;
+  if (fault !== null) {
+    return { json, text: least, said: `${server || 'The API server'}: ${fault}`, status: exitStatus.failure };
+  }
+  const table = rights.many(json, json.rights).text;
+  if (lacking.length === 0) {
+    return { json, text: table, said: `${who} has every right that is needed at ${server}.` };
+  }
+  const said = `${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}.`;
+  return { json, text: `${table}\n\n${least}`, said, status: exitStatus.failure };
+}

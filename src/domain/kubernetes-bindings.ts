@@ -1,0 +1,177 @@
+/**
+ * Who may do what on a Kubernetes cluster, as RBAC bindings, and what to change for that. Each organization permission
+ * and each grant is a binding of its own, so that taking one away never touches what another gives.
+ */
+import { effectivePermissions, type Role } from './permission.ts';
+
+/** A person, and the names by which an issuer's tokens may call them. */
+export interface KubernetesPerson {
+  userId: string;
+  email: string;
+  preferredUsername: string | null;
+  /** At the issuer that the API server trusts. */
+  subjects: readonly string[];
+}
+
+/** What people hold on one cluster at a moment. */
+export interface KubernetesAccess {
+  members: readonly (KubernetesPerson & { role: Role; permissions: readonly string[] })[];
+  grants: readonly (KubernetesPerson & {
+    grantId: string;
+    relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+    /** A namespace; null: the whole cluster. */
+    scope: string | null;
+    roleId: string | null;
+  })[];
+}
+
+/** How the API server makes a person's name of a token. */
+export interface UsernameRule {
+  claim: string;
+  /** As the API server's `--oidc-username-prefix`; undefined: its default. */
+  prefix: string | undefined;
+  issuer: string;
+}
+
+export interface Binding {
+  name: string;
+  /** Null: a ClusterRoleBinding. */
+  namespace: string | null;
+  /** A ClusterRole. */
+  role: string;
+  /** Names of users, sorted. */
+  subjects: readonly string[];
+  labels: Readonly<Record<string, string>>;
+}
+
+/** One of ours as it is there. What somebody made of it may be anything. */
+export interface FoundBinding {
+  name: string;
+  namespace: string | null;
+  uid: string;
+  resourceVersion: string;
+  roleRef: { apiGroup?: string; kind?: string; name?: string };
+  subjects: readonly { apiGroup?: string; kind?: string; name?: string; namespace?: string }[];
+  labels: Readonly<Record<string, string>>;
+}
+
+export const rbacGroup = 'rbac.authorization.k8s.io';
+
+/** The labels by which we know our own; nothing without both is ever changed. */
+export function ownLabels(clusterId: string): Record<string, string> {
+  return { 'app.kubernetes.io/managed-by': 'andromeda', 'andromeda/cluster': clusterId };
+}
+
+/** The ClusterRoles that relations stand for, in a namespace and for a whole cluster. */
+const roles = {
+  'kubernetes.viewer': { namespace: 'view', cluster: 'view' },
+  'kubernetes.developer': { namespace: 'edit', cluster: 'edit' },
+  'kubernetes.admin': { namespace: 'admin', cluster: 'cluster-admin' },
+} as const;
+
+/** The ClusterRoles that are bound where no grant has a `role_id`. */
+export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
+
+/** The claims that we know of a person. */
+export const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
+
+/** The bindings that should be there. Whoever has no name at the API server yet, as before a first sign-in, has none. */
+export function wantedBindings(clusterId: string, access: KubernetesAccess, rule: UsernameRule): Binding[] {
+  const wanted: Binding[] = [];
+  const add = (
+    person: KubernetesPerson,
+    id: string,
+    rest: Pick<Binding, 'namespace' | 'role'>,
+    labels: object,
+  ) => {
+    const subjects = usernames(person, rule);
+    if (subjects.length === 0) return;
+    const own = { ...ownLabels(clusterId), 'andromeda/user': person.userId, ...labels };
+    wanted.push({ name: `andromeda.${clusterId}.${id}`, ...rest, subjects, labels: own });
+  };
+  for (const member of access.members) {
+    const held = effectivePermissions(member.role, member.permissions);
+    if (!held.has('clusters.kubernetes')) continue;
+    const role = held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';
+    add(member, `${member.userId}.${role}`, { namespace: null, role }, {});
+  }
+  for (const grant of access.grants) {
+    const { grantId, scope, roleId, relation } = grant;
+    const role = roleId ?? roles[relation][scope === null ? 'cluster' : 'namespace'];
+    add(grant, grantId, { namespace: scope, role }, { 'andromeda/grant': grantId });
+  }
+  return wanted;
+}
+
+/** A person's names at the API server. Kubernetes has names of its own under `system:`, which nobody is given. */
+function usernames(person: KubernetesPerson, { claim, prefix, issuer }: UsernameRule): string[] {
+  const before = prefix === '-' ? '' : (prefix ?? (claim === 'email' ? '' : `${issuer}#`));
+  return valuesOf(person, claim)
+    .filter((value) => value !== '')
+    .map((value) => before + value)
+    .filter((name) => !name.startsWith('system:'))
+    .sort();
+}
+
+function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
+  if (claim === 'email') return [person.email];
+  if (claim === 'sub') return person.subjects;
+  return claim === 'preferred_username' ? [person.preferredUsername ?? ''] : [];
+}
+
+/** What has to be done; what is as it should be is in none. */
+export interface BindingPlan {
+  remove: FoundBinding[];
+  /** A roleRef cannot change: the old one goes, then the new one comes. */
+  replace: { found: FoundBinding; binding: Binding }[];
+  repair: { found: FoundBinding; binding: Binding }[];
+  create: Binding[];
+  /** Wanted in a namespace that is not there, or is being deleted, by namespace. */
+  waiting: Map<string, Binding[]>;
+}
+
+/** `namespaces` says of each whether it takes something new; undefined where it is not known which there are. */
+export function planBindings(
+  wanted: readonly Binding[],
+  found: readonly FoundBinding[],
+  namespaces: ReadonlyMap<string, boolean> | undefined,
+): BindingPlan {
+  const plan: BindingPlan = { remove: [], replace: [], repair: [], create: [], waiting: new Map() };
+  const there = new Map(found.map((one) => [keyOf(one), one]));
+  for (const binding of wanted) {
+    const key = keyOf(binding);
+    const one = there.get(key);
+    there.delete(key);
+    if (one && hasRole(one, binding.role)) {
+      if (!isAsWanted(one, binding)) plan.repair.push({ found: one, binding });
+    } else if (binding.namespace !== null && namespaces && !namespaces.get(binding.namespace)) {
+      const others = plan.waiting.get(binding.namespace);
+      if (others) others.push(binding);
+      else plan.waiting.set(binding.namespace, [binding]);
+      if (one) plan.remove.push(one);
+    } else if (one) plan.replace.push({ found: one, binding });
+    else plan.create.push(binding);
+  }
+  plan.remove.push(...there.values());
+  return plan;
+}
+
+function keyOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
+  return `${namespace ?? ''}/${name}`;
+}
+
+function hasRole({ roleRef }: FoundBinding, role: string): boolean {
+  return roleRef.apiGroup === rbacGroup && roleRef.kind === 'ClusterRole' && roleRef.name === role;
+}
+
+function isAsWanted(found: FoundBinding, binding: Binding): boolean {
+  const { subjects } = found;
+  if (subjects.length !== binding.subjects.length) return false;
+  const names = subjects.map(({ name }) => name ?? '').sort();
+  const areUsers = subjects.every(({ kind, apiGroup }) => kind === 'User' && apiGroup === rbacGroup);
+  return (
+    areUsers &&
+    binding.subjects.every((name, index) => name === names[index]) &&
+    Object.entries(binding.labels).every(([label, value]) => found.labels[label] === value)
+  );
+}

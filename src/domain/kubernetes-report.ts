@@ -1,0 +1,148 @@
+/** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
+import { quantity } from './kubernetes-quantity.ts';
+import type { ConditionReport, MachineReport, StorageReport } from './manifest.ts';
+
+export interface Node {
+  metadata: { name: string; labels?: Record<string, string> };
+  spec?: { unschedulable?: boolean };
+  status?: {
+    capacity?: Record<string, string>;
+    allocatable?: Record<string, string>;
+    conditions?: { type: string; status: string }[];
+    nodeInfo?: { kubeletVersion?: string };
+  };
+}
+
+/** Extended resources that are GPUs, and the label that says of which model. */
+const gpus = [
+  { resource: 'nvidia.com/gpu', label: 'nvidia.com/gpu.product' },
+  { resource: 'amd.com/gpu', label: 'amd.com/gpu.product-name' },
+  { resource: 'gpu.intel.com/i915', label: 'gpu.intel.com/product' },
+  { resource: 'gpu.intel.com/xe', label: 'gpu.intel.com/product' },
+] as const;
+
+/** A node as a machine. What a kubelet that is gone can no longer offer is still what the machine has. */
+export function machineOf({ metadata, spec, status }: Node): MachineReport {
+  const { capacity = {}, allocatable = {}, conditions = [] } = status ?? {};
+  const state = conditions.find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+  const isReady = state === 'True';
+  const cordoned = spec?.unschedulable === true;
+  const gpu = gpus.find(({ resource }) => capacity[resource] !== undefined);
+  const gpuModel = gpu && metadata.labels?.[gpu.label];
+  const gpuCount = gpu && quantity((isReady ? allocatable : capacity)[gpu.resource]);
+  const cpuCores = quantity(capacity['cpu']);
+  const memory = quantity(capacity['memory']);
+  return {
+    name: metadata.name,
+    ready: isReady && !cordoned,
+    phase: `${isReady ? 'Ready' : state === 'False' ? 'NotReady' : 'Unknown'}${cordoned ? ',SchedulingDisabled' : ''}`,
+    ...(gpuModel === undefined ? {} : { gpuModel }),
+    ...(gpuCount === undefined ? {} : { gpuCount }),
+    ...(cpuCores === undefined ? {} : { cpuCores: Math.floor(cpuCores) }),
+    ...(memory === undefined ? {} : { memoryGib: Math.floor(memory / 2 ** 30) }),
+  };
+}
+
+/** The oldest version that a node runs, as in `v1.34.1`; undefined without nodes. */
+export function oldestKubelet(nodes: readonly Node[]): string | undefined {
+  const versions = nodes.flatMap(({ status }) => status?.nodeInfo?.kubeletVersion ?? []);
+  return versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0];
+}
+
+interface RookObject {
+  metadata: { name: string; namespace?: string };
+  spec?: { quota?: unknown };
+  status?: {
+    phase?: string;
+    message?: string;
+    ceph?: { health?: string; details?: Record<string, { message?: string }> };
+  };
+}
+
+/** What was found of storage; undefined: it could not be asked for. Rook that is not there is no objects. */
+export interface StorageFacts {
+  cephClusters: readonly RookObject[] | undefined;
+  cephFilesystems: readonly RookObject[] | undefined;
+  subVolumeGroups: readonly RookObject[] | undefined;
+  storageClasses: readonly { provisioner: string }[] | undefined;
+  /** The sub-volume group that is the cluster's own. */
+  subVolumeGroup: string | undefined;
+}
+
+export function storageOf(facts: StorageFacts): StorageReport {
+  const { cephClusters, storageClasses } = facts;
+  const provisioners = storageClasses?.map(({ provisioner }) => provisioner);
+  const ceph = cephClusters && cephClusters.length > 0;
+  const weka = provisioners?.some((name) => name === 'csi.weka.io' || name.endsWith('.weka.io'));
+  const hasNfs = provisioners?.some((name) => /(^|[./-])nfs([./-]|$)/.test(name));
+  const report: StorageReport = {
+    ...(ceph === undefined ? {} : { ceph }),
+    ...(weka === undefined ? {} : { weka }),
+    // NFS excludes the others (contract, "Cluster options"): beside them it is no storage of the cluster's.
+    ...(hasNfs === undefined ? {} : { nfs: hasNfs && !ceph && !weka }),
+  };
+  if (!ceph) return report;
+  const group = ownGroup(facts);
+  const quotaBytes = quantity(group?.spec?.quota);
+  const parts = [...cephClusters, ...(facts.cephFilesystems ?? []), ...(group ? [group] : [])];
+  return {
+    ...report,
+    ...(quotaBytes === undefined ? {} : { quotaBytes }),
+    ready: cephReadiness(parts),
+  };
+}
+
+/** Several groups are several owners': which is the cluster's must be said then. */
+function ownGroup({ subVolumeGroups, subVolumeGroup }: StorageFacts): RookObject | undefined {
+  if (subVolumeGroup !== undefined) {
+    return subVolumeGroups?.find(({ metadata }) => metadata.name === subVolumeGroup);
+  }
+  return subVolumeGroups?.length === 1 ? subVolumeGroups[0] : undefined;
+}
+
+/** Ready when every part is; else as the first that is not. Rook is `Ready` also while Ceph's own health is not good. */
+function cephReadiness(parts: readonly RookObject[]): ConditionReport {
+  const conditions = parts.map(partReadiness);
+  return (
+    conditions.find(({ status }) => status === 'False') ??
+    conditions.find(({ status }) => status === 'Unknown') ??
+    conditions.find(({ reason }) => reason === 'HEALTH_WARN') ?? { status: 'True', reason: 'Ready' }
+  );
+}
+
+function partReadiness({ metadata, status }: RookObject): ConditionReport {
+  const { phase, message, ceph } = status ?? {};
+  if (phase === undefined) {
+    return { status: 'Unknown', reason: 'NoStatus', message: `Rook says nothing of ${metadata.name} yet.` };
+  }
+  if (phase !== 'Ready') {
+    return { status: 'False', reason: phase, message: `${metadata.name}: ${message ?? phase}` };
+  }
+  const health = ceph?.health;
+  if (health !== 'HEALTH_WARN' && health !== 'HEALTH_ERR') return { status: 'True', reason: 'Ready' };
+  const details = Object.values(ceph?.details ?? {}).flatMap((detail) => detail.message ?? []);
+  return {
+    status: health === 'HEALTH_ERR' ? 'False' : 'True',
+    reason: health,
+    message: `${metadata.name}: ${details.slice(0, 5).join('; ') || health}`,
+  };
+}
+
+/** What `/readyz` says. Text with a line for each check where it is not ready. */
+export function apiReadiness(answer: { status: number; text: string }): ConditionReport {
+  if (answer.status === 200) return { status: 'True', reason: 'Ready' };
+  const failed = [...answer.text.matchAll(/^\[-\](\S+)/gm)].map(([, check]) => check);
+  if (answer.status === 500) {
+    const checks = failed.length > 0 ? ` Checks that fail: ${failed.slice(0, 10).join(', ')}.` : '';
+    return {
+      status: 'False',
+      reason: 'NotReady',
+      message: `The API server says that it is not ready.${checks}`,
+    };
+  }
+  return {
+    status: 'Unknown',
+    reason: 'ReadinessUnknown',
+    message: `The API server does not say whether it is ready (${answer.status}).`,
+  };
+}

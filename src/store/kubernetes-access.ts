@@ -1,0 +1,116 @@
+/** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
+import { keysIncluding } from '../domain/permission.ts';
+import type { Reader } from './index.ts';
+import { toTime } from './time.ts';
+
+const keys = keysIncluding('clusters.kubernetes');
+
+/** With the subjects that people have at `issuer`, where one is given. */
+export async function findKubernetesAccess(
+  db: Reader,
+  cluster: { id: string; organization_id: string },
+  issuer: string | undefined,
+  now: number,
+): Promise<KubernetesAccess> {
+  const [members, grants, subjects] = await Promise.all([
+    listMembers(db, cluster.organization_id),
+    liveGrants(db, cluster.id, now)
+      .innerJoin('users as u', 'u.id', 'g.user_id')
+      .where('u.lifecycle_state', '=', 'active')
+      .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
+      .select(['g.relation', 'g.scope', 'g.role_id'])
+      .orderBy('g.id')
+      .execute(),
+    issuer === undefined ? new Map<string, string[]>() : subjectsAt(db, issuer),
+  ]);
+  const person = (row: { user_id: string; primary_email: string; preferred_username: string | null }) => ({
+    userId: row.user_id,
+    email: row.primary_email,
+    preferredUsername: row.preferred_username,
+    subjects: subjects.get(row.user_id) ?? [],
+  });
+  return {
+    members: members.map(({ role, permissions, ...row }) => ({ ...person(row), role, permissions })),
+    grants: grants.map(({ id, relation, scope, role_id: roleId, ...row }) => ({
+      ...person(row),
+      grantId: id,
+      relation,
+      scope,
+      roleId,
+    })),
+  };
+}
+
+/** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */
+export async function findNextExpiry(
+  db: Reader,
+  clusterId: string,
+  now: number,
+): Promise<number | undefined> {
+  const row = await liveGrants(db, clusterId, now)
+    .select('g.expires_at')
+    .where('g.expires_at', 'is not', null)
+    .orderBy('g.expires_at')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.expires_at == null ? undefined : Date.parse(row.expires_at);
+}
+
+function liveGrants(db: Reader, clusterId: string, now: number) {
+  return db
+    .selectFrom('resource_grants as g')
+    .where('g.resource_id', '=', clusterId)
+    .where('g.revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', toTime(now))]));
+}
+
+/** The members who may use Kubernetes by role or by key. */
+async function listMembers(db: Reader, orgId: string) {
+  const [members, granted] = await Promise.all([
+    db
+      .selectFrom('memberships as m')
+      .innerJoin('users as u', 'u.id', 'm.user_id')
+      .select(['m.user_id', 'm.role', 'u.primary_email', 'u.preferred_username'])
+      .where('m.org_id', '=', orgId)
+      .where('m.lifecycle_state', '=', 'active')
+      .where('u.lifecycle_state', '=', 'active')
+      .where((eb) =>
+        eb.or([
+          eb('m.role', '!=', 'member'),
+          eb.exists(
+            eb
+              .selectFrom('member_permissions as p')
+              .select('p.user_id')
+              .where('p.org_id', '=', orgId)
+              .whereRef('p.user_id', '=', 'm.user_id')
+              .where('p.permission', 'in', keys),
+          ),
+        ]),
+      )
+      .orderBy('m.user_id')
+      .execute(),
+    db
+      .selectFrom('member_permissions')
+      .select(['user_id', 'permission'])
+      .where('org_id', '=', orgId)
+      .where('permission', 'in', keys)
+      .execute(),
+  ]);
+  const permissions = Map.groupBy(granted, (row) => row.user_id);
+  return members.map((member) => ({
+    ...member,
+    permissions: (permissions.get(member.user_id) ?? []).map((row) => row.permission),
+  }));
+}
+
+async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectFrom('identities')
+    .select(['user_id', 'subject'])
+    .where('issuer', '=', issuer)
+    .execute();
+  const subjects = new Map<string, string[]>();
+  for (const { user_id, subject } of rows) subjects.set(user_id, [...(subjects.get(user_id) ?? []), subject]);
+  return subjects;
+}

@@ -1,0 +1,141 @@
+/** RBAC bindings at an API server: which of ours are there, and what is done to them, several at the same time. */
+import {
+  type Binding,
+  type FoundBinding,
+  ownLabels,
+  rbacGroup,
+} from '../../../domain/kubernetes-bindings.ts';
+import type { KubernetesClient } from './client.ts';
+
+const root = `/apis/${rbacGroup}/v1`;
+const fieldManager = 'andromeda';
+/** As many requests under way as a server of a small site takes without asking us to wait. */
+const atOnce = 16;
+
+export type BindingKind = 'clusterrolebindings' | 'rolebindings';
+
+interface Item {
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid: string;
+    resourceVersion: string;
+    labels?: Record<string, string>;
+  };
+  roleRef?: FoundBinding['roleRef'];
+  subjects?: FoundBinding['subjects'];
+}
+
+/** Ours of one kind, in all namespaces, in one request: gzip makes a twentieth of it, and pages would only add some. */
+export async function listBindings(
+  client: KubernetesClient,
+  kind: BindingKind,
+  clusterId: string,
+  signal: AbortSignal,
+): Promise<FoundBinding[]> {
+  const labelSelector = Object.entries(ownLabels(clusterId))
+    .map(([label, value]) => `${label}=${value}`)
+    .join();
+  const path = `${root}/${kind}`;
+  const { items } = await client.request<{ items: Item[] | null }>(
+    { path, query: { labelSelector } },
+    signal,
+  );
+  return (items ?? []).map(({ metadata, roleRef = {}, subjects = [] }) => ({
+    name: metadata.name,
+    namespace: metadata.namespace ?? null,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    roleRef,
+    subjects,
+    labels: metadata.labels ?? {},
+  }));
+}
+
+/** Makes a binding. A POST never touches what has the name already, as an apply would. */
+export async function createBinding(
+  client: KubernetesClient,
+  binding: Binding,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = objectOf(binding, { name: binding.name });
+  const path = collectionOf(binding.namespace);
+  await client.request({ method: 'POST', path, query: { fieldManager }, body }, signal);
+}
+
+/** Takes back what somebody changed of ours: by force, and only of the very object, as it was when it was looked at. */
+export async function repairBinding(
+  client: KubernetesClient,
+  { found, binding }: { found: FoundBinding; binding: Binding },
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, uid, resourceVersion } = found;
+  const body = objectOf(binding, { name, uid, resourceVersion });
+  const query = { fieldManager, force: 'true' };
+  const type = 'application/apply-patch+yaml';
+  await client.request({ method: 'PATCH', path: pathOf(found), query, body, type }, signal);
+}
+
+/** Removes one of ours as it was when it was looked at. */
+export async function removeBinding(
+  client: KubernetesClient,
+  found: FoundBinding,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, resourceVersion } = found;
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
+  await client.request({ method: 'DELETE', path: pathOf(found), body }, signal);
+}
+
+/** Whether there is a ClusterRole of this name is what an answer that is no refusal says. */
+export async function findClusterRole(
+  client: KubernetesClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await client.request({ path: `${root}/clusterroles/${encodeURIComponent(name)}` }, signal);
+}
+
+/** `RoleBinding team-a/name`, as people look for it. */
+export function nameOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
+  return namespace === null ? `ClusterRoleBinding ${name}` : `RoleBinding ${namespace}/${name}`;
+}
+
+/** Does something for each item, several at the same time; throws what the first throws, and begins no more then. */
+export async function forEach<T>(items: readonly T[], body: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values();
+  let isOver = false;
+  const worker = async () => {
+    try {
+      for (const item of waiting) {
+        if (isOver) return;
+        await body(item);
+      }
+    } catch (error) {
+      isOver = true;
+      throw error;
+    }
+  };
+  const results = await Promise.allSettled(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+function collectionOf(namespace: string | null): string {
+  return namespace === null
+    ? `${root}/clusterrolebindings`
+    : `${root}/namespaces/${encodeURIComponent(namespace)}/rolebindings`;
+}
+
+function pathOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
+  return `${collectionOf(namespace)}/${encodeURIComponent(name)}`;
+}
+
+function objectOf({ namespace, role, subjects, labels }: Binding, identity: object) {
+  return {
+    apiVersion: `${rbacGroup}/v1`,
+    kind: namespace === null ? 'ClusterRoleBinding' : 'RoleBinding',
+    metadata: { ...identity, labels, ...(namespace === null ? {} : { namespace }) },
+    roleRef: { apiGroup: rbacGroup, kind: 'ClusterRole', name: role },
+    subjects: subjects.map((name) => ({ apiGroup: rbacGroup, kind: 'User', name })),
+  };
+}

@@ -1,0 +1,204 @@
+/** One API server: requests over connections that stay open, each with a deadline, and told to wait, again later. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { gunzip as unzip } from 'node:zlib';
+import type { RequestContext } from '@kubernetes/client-node';
+import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
+import { KubernetesError, type StatusBody } from '../../../domain/kubernetes-status.ts';
+import { certificateAuthority, loadCredentials } from './credentials.ts';
+
+export interface KubernetesRequest {
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Percent-encoded. */
+  path: string;
+  query?: Readonly<Record<string, string>>;
+  body?: object;
+  /** Left out: `application/json`. */
+  type?: string;
+}
+
+export interface KubernetesClient {
+  readonly server: string;
+  /** PEM. */
+  readonly certificateAuthority: string | undefined;
+  /**
+   * The answer of a request that succeeded: JSON, or text where it is none. Throws a `KubernetesError` for any other
+   * status, and what the network says where there is no answer.
+   */
+  request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** How long the server may take for one request; we wait a little longer for its own word that it cannot. */
+const serverLimitSeconds = 10;
+const clientLimitMs = 13_000;
+/** A server that is busy says so at once; after so many times it is not about to change. */
+const attempts = 6;
+const longestWaitMs = 10_000;
+/** A list of a hundred thousand bindings. */
+const mostBytes = 128 * 2 ** 20;
+const gunzip = promisify(unzip);
+
+type Dispatcher = NonNullable<Parameters<RequestContext['setDispatcher']>[0]>;
+/** What the library makes a new connection of for every request. */
+interface Dispatching {
+  createDispatcher(cluster: object | null, options: object): Dispatcher;
+}
+
+/** Throws, in words for a person, where the settings cannot be used; connects when it is first asked. */
+export async function openClient(settings: KubernetesSettings): Promise<KubernetesClient> {
+  const { KubeConfig } = await import('./library.ts');
+  const config = new KubeConfig();
+  loadCredentials(config, settings);
+  const server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
+  const { origin, pathname } = new URL(server);
+  const kept = keepDispatcher(config as unknown as Dispatching);
+
+  /** What the library says goes with a request: where to connect, and who we are. */
+  async function signIn(): Promise<{ dispatcher: Dispatcher; headers: Record<string, string> }> {
+    const headers: Record<string, string> = {};
+    let dispatcher: Dispatcher | undefined;
+    const context = {
+      setHeaderParam(name: string, value: string) {
+        // A token in a file ends with the line.
+        headers[name] = value.trim();
+        // A connection that was given such a one is of no use any more.
+        if (/[^\x20-\x7e]/.test(headers[name]))
+          throw new Error('The credentials have characters that cannot be sent.');
+      },
+      setDispatcher(one: Dispatcher) {
+        dispatcher = one;
+      },
+    };
+    await config.applySecurityAuthentication(context as unknown as RequestContext).catch((error) => {
+      const command = config.getCurrentUser()?.exec?.command;
+      // What a command says on its way out may hold a secret.
+      throw command === undefined
+        ? error
+        : new Error(`${command}, which the kubeconfig names, gave no credentials`);
+    });
+    if (!dispatcher) throw new Error('the client library gave no connection');
+    return { dispatcher, headers };
+  }
+
+  async function attempt<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+    const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
+    const parameters = new URLSearchParams({ ...query, timeout: `${serverLimitSeconds}s` });
+    const { dispatcher, headers } = await signIn();
+    // The library's fetch does the same, and leaves five times as much behind to be collected.
+    const { status, retryAfter, text } = await withDeadline(signal, async (deadline) => {
+      const response = await dispatcher.request({
+        origin,
+        path: `${pathname === '/' ? '' : pathname}${path}?${parameters}`,
+        method,
+        headers: {
+          accept: 'application/json',
+          'accept-encoding': 'gzip',
+          'user-agent': 'andromeda',
+          ...(body ? { 'content-type': type } : {}),
+          ...headers,
+        },
+        body: body ? JSON.stringify(body) : null,
+        signal: deadline,
+      });
+      const { statusCode, headers: said } = response;
+      const bytes = Buffer.from(await response.body.arrayBuffer());
+      const isPacked = said['content-encoding'] === 'gzip';
+      const plain = isPacked ? await gunzip(bytes, { maxOutputLength: mostBytes }) : bytes;
+      return { status: statusCode, retryAfter: said['retry-after'], text: plain.toString('utf8') };
+    });
+    const answer = parsed(text);
+    if (status >= 200 && status < 300) return answer as T;
+    throw new KubernetesError(
+      { status, method, path, body: answer as StatusBody | string },
+      secondsOf(retryAfter),
+    );
+  }
+
+  return {
+    server,
+    certificateAuthority: certificateAuthority(config),
+    async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+      for (let n = 1; ; n++) {
+        try {
+          return await attempt<T>(request, signal);
+        } catch (error) {
+          if (n < 3 && isLostConnection(error, request)) continue;
+          if (!(error instanceof KubernetesError) || error.status !== 429 || n === attempts) throw error;
+          const wait = Math.min(longestWaitMs, (error.retryAfterSeconds ?? n) * 1000);
+          await sleep(wait * (1 + Math.random() / 4), undefined, { signal });
+        }
+      }
+    },
+    close: () => kept.close(),
+  };
+}
+
+/** One dispatcher for as long as the credentials are the same, and with it its connections. */
+function keepDispatcher(config: Dispatching): { close(): Promise<void> } {
+  const create = config.createDispatcher.bind(config);
+  let made: { options: object; dispatcher: Dispatcher } | undefined;
+  config.createDispatcher = (cluster, options) => {
+    if (made && isSame(made.options, options)) return made.dispatcher;
+    // What is under way on it comes to its end.
+    void made?.dispatcher.close();
+    // With an option it always makes one.
+    made = { options, dispatcher: create(cluster, { ...options, rejectUnauthorized: true }) };
+    return made.dispatcher;
+  };
+  return { close: async () => made?.dispatcher.destroy() };
+}
+
+/**
+ * A signal of its own, which leaves nothing behind: a timer for each of thousands of requests would hold them all. It
+ * waits no longer than that for a connection that does not take notice.
+ */
+async function withDeadline<T>(signal: AbortSignal, body: (deadline: AbortSignal) => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  const deadline = new AbortController();
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  const end = (reason: unknown) => {
+    deadline.abort(reason);
+    reject(reason);
+  };
+  const stop = () => end(signal.reason);
+  signal.addEventListener('abort', stop);
+  const late = new DOMException('it does not answer in time', 'TimeoutError');
+  const timer = setTimeout(() => end(late), clientLimitMs);
+  try {
+    return await Promise.race([body(deadline.signal), over]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Whether a request met a connection that was just ending, and can be made again: it was never sent, or only asked. */
+function isLostConnection(error: unknown, { method = 'GET' }: KubernetesRequest): boolean {
+  const code = String((error as { code?: unknown } | undefined)?.code);
+  if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') return true;
+  return method === 'GET' && ['UND_ERR_SOCKET', 'UND_ERR_INFO', 'ECONNRESET', 'EPIPE'].includes(code);
+}
+
+function isSame(a: object, b: object): boolean {
+  const [before, after] = [Object.entries(a), new Map(Object.entries(b))];
+  return (
+    before.length === after.size &&
+    before.every(([name, value]) => {
+      const other: unknown = after.get(name);
+      return Buffer.isBuffer(value) && Buffer.isBuffer(other) ? value.equals(other) : value === other;
+    })
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function secondsOf(header: string | string[] | undefined): number | undefined {
+  return typeof header === 'string' && /^\d{1,6}$/.test(header) ? Number(header) : undefined;
+}

@@ -1,0 +1,175 @@
+/** One look at people's permissions on a cluster: what is there, what should be, and the writes between the two. */
+import {
+  type Binding,
+  type BindingPlan,
+  boundRoles,
+  type FoundBinding,
+  planBindings,
+} from '../../../domain/kubernetes-bindings.ts';
+import { KubernetesError, meaningOf } from '../../../domain/kubernetes-status.ts';
+import {
+  type BindingKind,
+  createBinding,
+  findClusterRole,
+  forEach,
+  listBindings,
+  nameOf,
+  removeBinding,
+  repairBinding,
+} from './bindings.ts';
+import type { KubernetesClient } from './client.ts';
+import type { Faults } from './faults.ts';
+
+export interface PermissionChange {
+  created: number;
+  repaired: number;
+  removed: number;
+}
+
+interface Pass {
+  client: KubernetesClient;
+  clusterId: string;
+  faults: Faults;
+  signal: AbortSignal;
+}
+
+/** A server that answers so many writes with trouble is left alone until the next look. */
+const mostTroubles = 50;
+const standing: readonly string[] = boundRoles;
+
+/**
+ * Makes the bindings so; returns what was changed and whether something changed under our hands, so that it is worth
+ * looking again at once. What stands in the way goes into `faults`. Throws what the network says.
+ */
+export async function settleBindings(
+  pass: Pass,
+  wanted: readonly Binding[],
+): Promise<{ change: PermissionChange; again: boolean }> {
+  const plan = await look(pass, wanted);
+  await dropMissingRoles(pass, plan);
+  for (const [namespace, bindings] of plan.waiting) {
+    pass.faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
+  }
+  return write(pass, plan);
+}
+
+/** What is there, compared. Of a kind that cannot be listed nothing is touched: what is ours is not known. */
+async function look(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
+  const { client, clusterId, signal } = pass;
+  const list = (kind: BindingKind) =>
+    allowed(pass, kind, () => listBindings(client, kind, clusterId, signal));
+  const isAnyInNamespace = wanted.some(({ namespace }) => namespace !== null);
+  const [clusterWide, inNamespaces, namespaces] = await Promise.all([
+    list('clusterrolebindings'),
+    list('rolebindings'),
+    isAnyInNamespace ? allowed(pass, 'namespaces', () => listNamespaces(client, signal)) : undefined,
+  ]);
+  const isKnown = ({ namespace }: Binding) => (namespace === null ? clusterWide : inNamespaces) !== undefined;
+  const found = [...(clusterWide ?? []), ...(inNamespaces ?? [])];
+  return planBindings(wanted.filter(isKnown), found, namespaces);
+}
+
+/** What is asked for; undefined, and a fault, where it is refused. */
+async function allowed<T>({ faults }: Pass, what: string, ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+    faults.refused(error, { what });
+    return undefined;
+  }
+}
+
+async function listNamespaces(client: KubernetesClient, signal: AbortSignal): Promise<Map<string, boolean>> {
+  const { items } = await client.request<{
+    items: { metadata: { name: string }; status?: { phase?: string } }[];
+  }>({ path: '/api/v1/namespaces' }, signal);
+  return new Map(items.map(({ metadata, status }) => [metadata.name, status?.phase !== 'Terminating']));
+}
+
+/** The server binds roles that do not exist, for an account that may bind everything: so they are looked up first. */
+async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
+  const { client, faults, signal } = pass;
+  const bindings = [...plan.create, ...plan.replace.map(({ binding }) => binding)];
+  const roles = new Set(bindings.map(({ role }) => role).filter((role) => !standing.includes(role)));
+  for (const role of roles) {
+    try {
+      await findClusterRole(client, role, signal);
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error;
+      if (meaningOf(error).kind !== 'missing') {
+        faults.refused(error, { what: `ClusterRole ${role}` });
+        continue;
+      }
+      const concerned = bindings.filter((binding) => binding.role === role);
+      faults.add(`There is no ClusterRole ${role}; ${waiting(concerned)}`);
+      plan.remove.push(...plan.replace.filter((one) => one.binding.role === role).map(({ found }) => found));
+      plan.replace = plan.replace.filter((one) => one.binding.role !== role);
+      plan.create = plan.create.filter((one) => one.role !== role);
+    }
+  }
+}
+
+/** What is taken away goes first: cut off half-way, nobody has more than they should. */
+async function write(pass: Pass, plan: BindingPlan): Promise<{ change: PermissionChange; again: boolean }> {
+  const { client, faults, signal } = pass;
+  const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
+  // One refusal stands for everything like it: an account without a right is not asked for it a thousand times.
+  const refusals = new Map<string, KubernetesError>();
+  let again = false;
+  let troubles = 0;
+
+  async function attempt(
+    verb: 'create' | 'patch' | 'delete',
+    binding: Binding | FoundBinding,
+    body: () => Promise<void>,
+  ): Promise<boolean> {
+    const role = 'role' in binding ? binding.role : undefined;
+    const about = { what: nameOf(binding), ...(role === undefined ? {} : { role }) };
+    const right = `${verb} ${binding.namespace}`;
+    const bind = `bind ${role}`;
+    const known = refusals.get(right) ?? (role === undefined ? undefined : refusals.get(bind));
+    if (known) {
+      faults.refused(known, about);
+      return false;
+    }
+    if (troubles >= mostTroubles) return false;
+    try {
+      await body();
+      return true;
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error;
+      const { kind } = meaningOf(error, role);
+      if (kind === 'missing' && verb === 'delete') return true;
+      if (kind === 'conflict' || kind === 'missing') again = true;
+      if (kind === 'trouble') troubles += 1;
+      if (kind === 'right') refusals.set(right, error);
+      if (kind === 'bind') refusals.set(bind, error);
+      faults.refused(error, about);
+      return false;
+    }
+  }
+
+  const remove = async (found: FoundBinding) => {
+    const done = await attempt('delete', found, () => removeBinding(client, found, signal));
+    if (done) change.removed += 1;
+    return done;
+  };
+  const create = async (binding: Binding) => {
+    if (await attempt('create', binding, () => createBinding(client, binding, signal))) change.created += 1;
+  };
+  await forEach(plan.remove, async (found) => void (await remove(found)));
+  await forEach(plan.replace, async ({ found, binding }) => {
+    if (await remove(found)) await create(binding);
+  });
+  await forEach(plan.repair, async (one) => {
+    const done = await attempt('patch', one.binding, () => repairBinding(client, one, signal));
+    if (done) change.repaired += 1;
+  });
+  await forEach(plan.create, create);
+  return { change, again };
+}
+
+function waiting({ length }: readonly unknown[]): string {
+  return length === 1 ? '1 grant waits for it' : `${length} grants wait for it`;
+}

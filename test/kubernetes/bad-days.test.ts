@@ -1,0 +1,287 @@
+/** Bad days of an API server: each is said in words, and ends converged when its cause is gone. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { temporaryDirectory } from '../support/directory.ts';
+import { leastPrivilege, without } from './accounts.ts';
+import type { Asked } from './fake-api.ts';
+import { clusterId, grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { recorded } from './recorded.ts';
+
+const isWrite = ({ method }: Asked) => method !== 'GET';
+
+/** The cause is gone: what should be there is there, and nothing is reported any more. */
+async function converges(lab: KubernetesLab): Promise<void> {
+  lab.api.fault = undefined;
+  const report = await lab.pass();
+  assert.equal(report.kubernetesFailure, undefined);
+  assert.equal(report.kubernetes?.ready, true);
+  const wanted = lab.access.grants.map(
+    ({ scope, grantId, email }) => `${scope ?? ''}/${grantId} edit ${email}`,
+  );
+  assert.deepEqual(lab.bound(), wanted.sort());
+}
+
+function allow(lab: KubernetesLab, rules: typeof leastPrivilege): void {
+  lab.api.accounts['andromeda'] = { user: 'system:serviceaccount:andromeda-system:andromeda', rules };
+}
+
+test('unreachable: it throws, so that nothing is recorded, and goes on when the server is back', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  await lab.api.stop();
+  lab.access.grants.push(grant('y'));
+  await assert.rejects(lab.pass(), /^Error: The API server of gamma cannot be reached: .*ECONNREFUSED/);
+  await lab.api.start();
+  await converges(lab);
+});
+
+test('401: the report says that the credentials are not accepted; a new token in the file is enough', async () => {
+  using directory = temporaryDirectory();
+  const tokenFile = `${directory.path}/token`;
+  writeFileSync(tokenFile, 'old');
+  await using lab = await startKubernetesLab({ settings: { tokenFile } });
+  lab.access.grants.push(grant('x'));
+  const { scheduler, kubernetes, kubernetesFailure, machines } = await lab.pass();
+  assert.deepEqual(
+    [scheduler?.ready?.status, scheduler?.ready?.reason, kubernetes?.ready, machines],
+    ['Unknown', 'CredentialsRefused', false, undefined],
+  );
+  assert.match(kubernetesFailure ?? '', /does not accept our credentials/);
+  writeFileSync(tokenFile, 'andromeda\n');
+  await converges(lab);
+});
+
+test('settings that cannot be used are said to operators, and work when the file is there', async () => {
+  using directory = temporaryDirectory();
+  const tokenFile = `${directory.path}/token`;
+  await using lab = await startKubernetesLab({ settings: { tokenFile } });
+  lab.access.grants.push(grant('x'));
+  const { kubernetesFailure, kubernetes, scheduler, controlPlaneReady } = await lab.pass();
+  assert.equal(kubernetesFailure, `Cannot read ${tokenFile}: there is no such file.`);
+  assert.deepEqual([kubernetes, scheduler?.ready?.status, controlPlaneReady], [undefined, 'Unknown', false]);
+  writeFileSync(tokenFile, 'andromeda');
+  await converges(lab);
+});
+
+const lacking: [string, typeof leastPrivilege, RegExp][] = [
+  ['list', without({ verb: 'list' }), /right to list clusterrolebindings .*right to list rolebindings/],
+  ['create', without({ verb: 'create' }), /right to create rolebindings \(rbac\.authorization\.k8s\.io\)/],
+  ['nodes', without({ resource: 'nodes' }), /right to list nodes\./],
+  [
+    'storage classes',
+    without({ resource: 'storageclasses' }),
+    /right to list storageclasses \(storage\.k8s\.io\)/,
+  ],
+  ['Rook', without({ resource: 'cephclusters' }), /right to list cephclusters \(ceph\.rook\.io\)/],
+  ['namespaces', without({ resource: 'namespaces' }), /right to list namespaces\./],
+  [
+    'bind',
+    leastPrivilege.filter(({ verbs }) => !verbs.includes('bind')),
+    /right to bind the ClusterRole edit/,
+  ],
+];
+for (const [what, rules, expected] of lacking) {
+  test(`403 without ${what}: which right is missing is named, and the rest is done`, async () => {
+    await using lab = await startKubernetesLab();
+    allow(lab, rules);
+    lab.access.grants.push(grant('x'));
+    const report = await lab.pass();
+    assert.match(report.kubernetesFailure ?? '', expected);
+    assert.equal(report.kubernetes?.ready, true);
+    allow(lab, leastPrivilege);
+    await converges(lab);
+  });
+}
+
+test('403 on nodes leaves the machines as they are known; 403 on storage leaves it unknown', async () => {
+  await using lab = await startKubernetesLab();
+  allow(lab, []);
+  const { machines, storage } = await lab.pass();
+  assert.equal(machines, undefined);
+  assert.deepEqual(storage, {});
+});
+
+test('an account that lacks a right is not asked for it once for each grant', async () => {
+  await using lab = await startKubernetesLab();
+  allow(
+    lab,
+    leastPrivilege.filter(({ verbs }) => !verbs.includes('bind')),
+  );
+  for (let n = 0; n < 200; n++) lab.access.grants.push(grant(`g${n}`));
+  const { kubernetesFailure } = await lab.pass();
+  assert.equal(kubernetesFailure, 'Our credentials lack the right to bind the ClusterRole edit (200 times).');
+  // As many as were under way together.
+  assert.ok(lab.api.asked.filter(isWrite).length <= 16);
+});
+
+test('a policy of the cluster refuses one grant: it is said in its words, and the others are made', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x', { scope: 'team-b' }), grant('y'), grant('z'));
+  lab.api.fault = ({ method, path }) =>
+    method === 'POST' && path.includes('team-b') ? recorded('errors/webhook-denies-403') : undefined;
+  const { kubernetesFailure } = await lab.pass();
+  assert.match(
+    kubernetesFailure ?? '',
+    /refuses RoleBinding team-b\/.*: admission webhook .*need a ticket number/,
+  );
+  assert.equal(lab.bound().length, 2);
+  await converges(lab);
+});
+
+test('500 from a webhook that is down: the others are made, and this one when it is back', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x', { scope: 'team-b' }), grant('y'));
+  lab.api.fault = ({ method, path }) =>
+    method === 'POST' && path.includes('team-b') ? recorded('errors/webhook-down-500') : undefined;
+  assert.match((await lab.pass()).kubernetesFailure ?? '', /in trouble \(500\): .*failed calling webhook/);
+  assert.equal(lab.bound().length, 1);
+  await converges(lab);
+});
+
+test('409: a binding that is changed under our hands is looked at again at once', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  const key = `team-a/andromeda.${clusterId}.grant_x`;
+  lab.api.bindings.edit(key, ({ subjects }) => subjects?.pop());
+  let times = 0;
+  lab.api.fault = ({ method }) => {
+    if (method === 'PATCH' && times++ === 0) {
+      lab.api.bindings.edit(key, ({ metadata }) => Object.assign(metadata.labels ?? {}, { team: 'blue' }));
+    }
+    return undefined;
+  };
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal(times, 2);
+  await converges(lab);
+});
+
+test('409: what was replaced between the look and the delete is not deleted unless it is ours still', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.access.grants.pop();
+  const key = `team-a/andromeda.${clusterId}.grant_x`;
+  lab.api.fault = ({ method }) => {
+    if (method === 'DELETE') lab.api.bindings.edit(key, ({ metadata }) => delete metadata.labels);
+    return undefined;
+  };
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal(lab.api.bindings.all.size, 1);
+});
+
+test('a namespace that goes between the look and the write is reported, not taken for a missing binding', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x', { scope: 'team-b' }));
+  lab.api.fault = ({ method }) => {
+    if (method === 'POST') lab.api.world.namespaces.delete('team-b');
+    return undefined;
+  };
+  assert.match((await lab.pass()).kubernetesFailure ?? '', /namespace of RoleBinding team-b\/.* is missing/);
+  lab.api.world.namespaces.set('team-b', true);
+  await converges(lab);
+});
+
+test('429 with Retry-After: it waits as long as it is told, and then goes on', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'), grant('y'));
+  const at: number[] = [];
+  lab.api.fault = ({ method }) => {
+    if (method !== 'POST') return undefined;
+    at.push(performance.now());
+    return at.length <= 2 ? recorded('errors/too-many-requests-apply-429') : undefined;
+  };
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal(at.length, 4);
+  const [first = 0, , third = 0] = at;
+  assert.ok(third - first >= 950, `${third - first} ms`);
+  assert.equal(lab.bound().length, 2);
+});
+
+test('slow answers: it waits for each, and what runs out of time is done by the next look', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'), grant('y', { scope: 'team-b' }));
+  lab.api.fault = async ({ path, method }) => {
+    await sleep(50);
+    return method === 'POST' && path.includes('team-b') ? recorded('errors/apply-timeout-504') : undefined;
+  };
+  assert.match((await lab.pass()).kubernetesFailure ?? '', /in trouble \(504\): Timeout/);
+  await converges(lab);
+});
+
+test('no answer at all: it is waited for no longer than there is time, and the next look begins anew', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  const never = Promise.withResolvers<undefined>();
+  lab.api.fault = () => never.promise;
+  const { driver } = lab;
+  await driver.permit?.(AbortSignal.timeout(300));
+  await assert.rejects(
+    driver.observe(AbortSignal.timeout(300)),
+    /API server of gamma cannot be reached: it does not answer in time/,
+  );
+  await converges(lab);
+  never.resolve(undefined);
+});
+
+test('every request tells the server how long it may take', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  assert.deepEqual([...new Set(lab.api.asked.map(({ query }) => query.get('timeout')))], ['10s']);
+});
+
+test('ready by its own word, and serving nothing: the control plane is not available', async () => {
+  await using lab = await startKubernetesLab();
+  lab.api.fault = ({ path }) =>
+    path.startsWith('/api') ? recorded('errors/request-timeout-504') : undefined;
+  const { scheduler, kubernetes } = await lab.pass();
+  assert.deepEqual([scheduler?.ready?.status, scheduler?.ready?.reason], ['False', 'RequestsFail']);
+  assert.equal(kubernetes?.ready, false);
+  await converges(lab);
+});
+
+test('a connection that ends just when it is needed is made anew, and nobody hears of it', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  let cuts = 0;
+  lab.api.fault = ({ path }) => (path === '/version' && ++cuts === 1 ? 'cut' : undefined);
+  assert.equal((await lab.pass()).kubernetes?.version, 'v1.34.9');
+  assert.equal(cuts, 2);
+});
+
+test('a connection that is cut half-way: what is left is done by the next look', async () => {
+  await using lab = await startKubernetesLab();
+  for (let n = 0; n < 40; n++) lab.access.grants.push(grant(`g${n}`));
+  let posts = 0;
+  lab.api.fault = ({ method }) => (method === 'POST' && ++posts === 20 ? 'cut' : undefined);
+  await lab.pass().catch(() => {});
+  assert.ok(lab.api.bindings.all.size < 40);
+  await converges(lab);
+});
+
+test('killed half-way: another one that knows nothing of the first brings it to its end', async () => {
+  await using lab = await startKubernetesLab();
+  const order = JSON.stringify({ settings: lab.settings, count: 60 });
+  const program = fileURLToPath(new URL('driver-process.ts', import.meta.url));
+  const child = spawn(process.execPath, [program, order], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
+  let posts = 0;
+  lab.api.fault = ({ method }) => {
+    if (method === 'POST' && ++posts === 20) child.kill('SIGKILL');
+    return undefined;
+  };
+  const [, signal] = await ended;
+  assert.equal(signal, 'SIGKILL');
+  const made = lab.api.bindings.all.size;
+  assert.ok(made > 0 && made < 60, `${made} were made`);
+  // Half of what was wanted then is wanted now, and some that was not.
+  for (let n = 0; n < 70; n += 2) lab.access.grants.push(grant(`g${n}`));
+  await converges(lab);
+});

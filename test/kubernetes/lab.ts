@@ -1,0 +1,114 @@
+/** A driver and the API server that it drives. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
+import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
+import type { Report } from '../../src/domain/manifest.ts';
+import { createLogger } from '../../src/log.ts';
+import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+import type { Driver } from '../../src/sync/index.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import type { BindingObject } from './bindings.ts';
+import { type FakeApi, startFakeApi } from './fake-api.ts';
+
+export const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+
+type Grant = KubernetesAccess['grants'][number];
+type Member = KubernetesAccess['members'][number];
+
+export interface KubernetesLab extends AsyncDisposable {
+  api: FakeApi;
+  driver: Driver;
+  /** What people hold; a test changes it. */
+  access: { members: Member[]; grants: Grant[] };
+  settings: KubernetesSettings;
+  /** Everything that was logged. */
+  log: string[];
+  /** One look of the sync loop: permissions, then the report. */
+  pass(): Promise<Report>;
+  /** As `namespace/name role subject,subject`, ours and others', sorted. */
+  bound(): string[];
+}
+
+export function grant(id: string, fields: Partial<Grant> = {}): Grant {
+  return {
+    ...personOf(id),
+    grantId: `grant_${id}`,
+    relation: 'kubernetes.developer',
+    scope: 'team-a',
+    roleId: null,
+    ...fields,
+  };
+}
+
+export function member(name: string, role: Member['role'], permissions: string[] = []): Member {
+  return { ...personOf(name), role, permissions };
+}
+
+function personOf(name: string) {
+  return {
+    userId: `user_${name}`,
+    email: `${name}@physics.example`,
+    preferredUsername: name,
+    subjects: [`sub-${name}`],
+  };
+}
+
+export async function startKubernetesLab(
+  options: {
+    api?: FakeApi;
+    clusterId?: string;
+    claim?: string;
+    issuer?: string;
+    settings?: Partial<KubernetesSettings>;
+    token?: string;
+  } = {},
+): Promise<KubernetesLab> {
+  const directory = temporaryDirectory();
+  const api = options.api ?? (await startFakeApi());
+  const file = (name: string, text: string) => {
+    const path = join(directory.path, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    return path;
+  };
+  const access: KubernetesLab['access'] = { members: [], grants: [] };
+  const log: string[] = [];
+  const settings: KubernetesSettings = {
+    server: api.url,
+    certificateAuthority: file('ca.pem', api.authority.ca),
+    tokenFile: file('token', options.token ?? 'andromeda'),
+    ...options.settings,
+  };
+  const driver = createKubernetesDriver({
+    clusterId: options.clusterId ?? clusterId,
+    name: 'gamma',
+    settings,
+    access: async () => access,
+    rule: { claim: options.claim ?? 'email', issuer: options.issuer ?? 'https://issuer.example' },
+    log: createLogger('debug', (line) => log.push(line)),
+  });
+  const signal = AbortSignal.timeout(60_000);
+  return {
+    api,
+    driver,
+    access,
+    settings,
+    log,
+    async pass() {
+      await driver.permit?.(signal);
+      return driver.observe(signal);
+    },
+    bound: () => [...api.bindings.all.values()].map(describe).sort(),
+    async [Symbol.asyncDispose]() {
+      await driver.close();
+      if (!options.api) await api.stop();
+      directory[Symbol.dispose]();
+    },
+  };
+}
+
+function describe({ metadata, roleRef, subjects = [] }: BindingObject): string {
+  const where = metadata.namespace === undefined ? '' : `${metadata.namespace}/`;
+  const name = metadata.name.replace(`andromeda.${clusterId}.`, '');
+  return `${where}${name} ${roleRef.name} ${subjects.map((subject) => subject.name).join()}`;
+}

@@ -1,0 +1,109 @@
+/** What a report says of a Kubernetes cluster, of answers that were recorded. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startKubernetesLab } from './lab.ts';
+import { recorded } from './recorded.ts';
+
+const rook = '/apis/ceph.rook.io/v1';
+const classes = '/apis/storage.k8s.io/v1/storageclasses';
+
+test('it says the versions, where the API server is, and that it is ready', async () => {
+  await using lab = await startKubernetesLab({ settings: { publicServer: 'https://gamma.example:6443' } });
+  const { kubernetes, scheduler, controlPlaneReady, failure } = await lab.pass();
+  assert.deepEqual(kubernetes, {
+    server: 'https://gamma.example:6443',
+    certificateAuthority: lab.api.authority.ca,
+    ready: true,
+    version: 'v1.34.9',
+    kubeletVersion: 'v1.34.1',
+  });
+  assert.deepEqual(scheduler, { configured: 'kubernetes', ready: { status: 'True', reason: 'Ready' } });
+  assert.deepEqual([controlPlaneReady, failure], [true, null]);
+});
+
+test('nodes are machines: GPUs and model, CPUs, memory, and whether they are ready', async () => {
+  await using lab = await startKubernetesLab();
+  const { machines } = await lab.pass();
+  const hardware = { gpuModel: 'NVIDIA-H100-80GB-HBM3', gpuCount: 8, cpuCores: 192, memoryGib: 2015 };
+  assert.deepEqual(machines, [
+    { name: 'control-1', ready: true, phase: 'Ready', cpuCores: 16, memoryGib: 62 },
+    { name: 'gpu-1', ready: true, phase: 'Ready', ...hardware },
+    // Its kubelet is gone, and so is what it could offer; the GPUs are in it all the same.
+    { name: 'gpu-2', ready: false, phase: 'Unknown', ...hardware },
+  ]);
+});
+
+const readiness: [string, string, string, RegExp | undefined][] = [
+  ['version-and-health/readyz', 'True', 'Ready', undefined],
+  ['version-and-health/readyz-shutting-down-500', 'False', 'NotReady', /Checks that fail: shutdown\./],
+  ['version-and-health/readyz-starting-403', 'Unknown', 'ReadinessUnknown', /\(403\)/],
+];
+for (const [name, status, reason, message] of readiness) {
+  test(`${name}: ControlPlaneAvailable is ${status}`, async () => {
+    await using lab = await startKubernetesLab();
+    lab.api.says['/readyz'] = name;
+    const { scheduler, kubernetes, controlPlaneReady } = await lab.pass();
+    assert.deepEqual([scheduler?.ready?.status, scheduler?.ready?.reason], [status, reason]);
+    if (message) assert.match(scheduler?.ready?.message ?? '', message);
+    assert.deepEqual([kubernetes?.ready, controlPlaneReady], [status === 'True', status === 'True']);
+  });
+}
+
+test('without Rook there is no Ceph; storage classes say WEKA, and NFS where it is alone', async () => {
+  await using lab = await startKubernetesLab();
+  assert.deepEqual((await lab.pass()).storage, { ceph: false, weka: true, nfs: false });
+  lab.api.says[classes] = 'storageclasses/list-empty';
+  assert.deepEqual((await lab.pass()).storage, { ceph: false, weka: false, nfs: false });
+  lab.api.fault = ({ path }) => {
+    if (path !== classes) return undefined;
+    const list = recorded('storageclasses/list') as { body: { items: { provisioner: string }[] } };
+    const items = list.body.items.filter(({ provisioner }) => provisioner !== 'csi.weka.io');
+    return { ...recorded('storageclasses/list'), body: { ...list.body, items } };
+  };
+  assert.deepEqual((await lab.pass()).storage, { ceph: false, weka: false, nfs: true });
+});
+
+const ceph: [string, string, string, RegExp][] = [
+  ['rook/cephclusters-new', 'Unknown', 'NoStatus', /says nothing of rook-ceph yet/],
+  ['rook/cephclusters-progressing', 'False', 'Progressing', /rook-ceph: Configuring Ceph Mons/],
+  ['rook/cephclusters-ready', 'True', 'Ready', /^$/],
+  ['rook/cephclusters-health-warn', 'True', 'HEALTH_WARN', /rook-ceph: 1 osds down/],
+];
+for (const [name, status, reason, message] of ceph) {
+  test(`${name}: Ceph is configured, and StorageReady is ${status}`, async () => {
+    await using lab = await startKubernetesLab({ settings: { subVolumeGroup: 'org-physics' } });
+    lab.api.says[`${rook}/cephclusters`] = name;
+    lab.api.says[`${rook}/cephfilesystems`] = 'rook/cephfilesystems';
+    lab.api.says[`${rook}/cephfilesystemsubvolumegroups`] = 'rook/cephfilesystemsubvolumegroups';
+    const { storage } = await lab.pass();
+    assert.deepEqual([storage?.ceph, storage?.weka, storage?.nfs], [true, true, false]);
+    assert.deepEqual([storage?.ready?.status, storage?.ready?.reason], [status, reason]);
+    assert.match(storage?.ready?.message ?? '', message);
+    assert.equal(storage?.quotaBytes, 10 * 2 ** 40);
+  });
+}
+
+test('no CephCluster under Rook is no Ceph', async () => {
+  await using lab = await startKubernetesLab();
+  lab.api.says[`${rook}/cephclusters`] = 'rook/cephclusters-none';
+  assert.equal((await lab.pass()).storage?.ceph, false);
+});
+
+const groups: [string | undefined, number | undefined, string][] = [
+  ['org-physics', 10 * 2 ** 40, 'True'],
+  ['org-chem', 107_374_182_400, 'False'],
+  ['scratch', undefined, 'Unknown'],
+  // Of several it is not known whose is which.
+  [undefined, undefined, 'True'],
+];
+for (const [subVolumeGroup, quotaBytes, status] of groups) {
+  test(`the quota is the sub-volume group's: ${subVolumeGroup ?? 'none said'}`, async () => {
+    await using lab = await startKubernetesLab({ settings: subVolumeGroup ? { subVolumeGroup } : {} });
+    lab.api.says[`${rook}/cephclusters`] = 'rook/cephclusters-ready';
+    lab.api.says[`${rook}/cephfilesystems`] = 'rook/cephfilesystems';
+    lab.api.says[`${rook}/cephfilesystemsubvolumegroups`] = 'rook/cephfilesystemsubvolumegroups';
+    const { storage } = await lab.pass();
+    assert.equal(storage?.quotaBytes, quotaBytes);
+    assert.equal(storage?.ready?.status, status);
+  });
+}

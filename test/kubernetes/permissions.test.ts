@@ -1,0 +1,319 @@
+/** People's permissions as RBAC bindings at an API server. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { BindingObject } from './bindings.ts';
+import type { FakeApi } from './fake-api.ts';
+import { clusterId, grant, type KubernetesLab, member, startKubernetesLab } from './lab.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+const writes = (api: FakeApi) =>
+  api.asked.filter(({ method }) => method !== 'GET').map(({ method }) => method);
+
+/** A binding that somebody makes by hand, in `team-a`. */
+function makeByHand(
+  { api }: KubernetesLab,
+  name: string,
+  labels: Record<string, string> = {},
+): BindingObject {
+  const admin = api.accounts['admin'];
+  assert.ok(admin);
+  const ask = { verb: 'create', group: rbac, resource: 'rolebindings', name, namespace: 'team-a' };
+  const { status } = api.bindings.create(ask, admin, {
+    metadata: { name, labels },
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'view' },
+    subjects: [{ kind: 'User', apiGroup: rbac, name: 'carl@elsewhere.example' }],
+  });
+  assert.equal(status, 201);
+  return structuredClone(api.bindings.all.get(`team-a/${name}`)) as BindingObject;
+}
+
+test('organization permissions are ClusterRoleBindings: edit, and cluster-admin for who may everything', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.members.push(
+    member('ada', 'owner'),
+    member('bea', 'admin'),
+    member('bob', 'member', ['clusters.kubernetes']),
+    member('cem', 'member', ['clusters.kubernetes', 'clusters.kubernetes.admin']),
+    member('eve', 'member', ['clusters.ssh']),
+  );
+  await lab.pass();
+  assert.deepEqual(lab.bound(), [
+    'user_ada.cluster-admin cluster-admin ada@physics.example',
+    'user_bea.cluster-admin cluster-admin bea@physics.example',
+    'user_bob.edit edit bob@physics.example',
+    'user_cem.cluster-admin cluster-admin cem@physics.example',
+  ]);
+});
+
+const roles: [Parameters<typeof grant>[1], string][] = [
+  [{ relation: 'kubernetes.viewer' }, 'team-a/grant_x view'],
+  [{ relation: 'kubernetes.developer' }, 'team-a/grant_x edit'],
+  [{ relation: 'kubernetes.admin' }, 'team-a/grant_x admin'],
+  [{ relation: 'kubernetes.viewer', scope: null }, 'grant_x view'],
+  [{ relation: 'kubernetes.developer', scope: null }, 'grant_x edit'],
+  [{ relation: 'kubernetes.admin', scope: null }, 'grant_x cluster-admin'],
+];
+for (const [fields = {}, expected] of roles) {
+  test(`a grant of ${fields.relation} on ${fields.scope === null ? 'the cluster' : 'a namespace'} is ${expected}`, async () => {
+    await using lab = await startKubernetesLab();
+    lab.access.grants.push(grant('x', fields));
+    await lab.pass();
+    assert.deepEqual(lab.bound(), [`${expected} x@physics.example`]);
+  });
+}
+
+test('a role_id is the ClusterRole that takes the place of the relation', async () => {
+  await using lab = await startKubernetesLab({ token: 'admin' });
+  lab.access.grants.push(grant('x', { roleId: 'gpu-quota-reader' }));
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.deepEqual(lab.bound(), ['team-a/grant_x gpu-quota-reader x@physics.example']);
+});
+
+test('what we make carries our labels: managed-by, the cluster, the person and the grant', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  assert.deepEqual(lab.api.bindings.all.get(`team-a/andromeda.${clusterId}.grant_x`)?.metadata.labels, {
+    'app.kubernetes.io/managed-by': 'andromeda',
+    'andromeda/cluster': clusterId,
+    'andromeda/user': 'user_x',
+    'andromeda/grant': 'grant_x',
+  });
+});
+
+const names: { claim: string; prefix?: string; name: string }[] = [
+  { claim: 'email', name: 'x@physics.example' },
+  { claim: 'email', prefix: 'oidc:', name: 'oidc:x@physics.example' },
+  { claim: 'sub', name: 'https://issuer.example#sub-x' },
+  { claim: 'sub', prefix: '-', name: 'sub-x' },
+  { claim: 'preferred_username', prefix: 'lab:', name: 'lab:x' },
+];
+for (const { claim, prefix, name } of names) {
+  test(`the subject is the ${claim} claim with the prefix ${prefix ?? 'that is the default'}: ${name}`, async () => {
+    await using lab = await startKubernetesLab({
+      claim,
+      settings: prefix === undefined ? {} : { usernamePrefix: prefix },
+    });
+    lab.access.grants.push(grant('x'));
+    await lab.pass();
+    assert.deepEqual(lab.bound(), [`team-a/grant_x edit ${name}`]);
+  });
+}
+
+test("nobody is bound under a name of Kubernetes' own, nor before they have one", async () => {
+  await using lab = await startKubernetesLab({ claim: 'sub', settings: { usernamePrefix: '-' } });
+  const subjects = ['system:kube-controller-manager'];
+  lab.access.grants.push(grant('x', { subjects }), grant('y', { subjects: [] }));
+  await lab.pass();
+  assert.deepEqual(lab.bound(), []);
+});
+
+test('a claim by which nobody is known binds nobody, and is named', async () => {
+  await using lab = await startKubernetesLab({ claim: 'name' });
+  lab.access.grants.push(grant('x'));
+  assert.match((await lab.pass()).kubernetesFailure ?? '', /usernameClaim is name, by which nobody is known/);
+  assert.deepEqual(lab.bound(), []);
+});
+
+test('one more grant is one write, and a converged cluster costs the same few requests whatever its size', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('one'));
+  await lab.pass();
+  lab.api.asked = [];
+  await lab.pass();
+  const requests = lab.api.asked.length;
+  assert.deepEqual(writes(lab.api), []);
+  for (let n = 0; n < 300; n++) lab.access.grants.push(grant(`g${n}`, { scope: n % 2 ? 'team-b' : null }));
+  lab.api.asked = [];
+  await lab.pass();
+  assert.equal(writes(lab.api).length, 300);
+  lab.api.asked = [];
+  await lab.pass();
+  assert.equal(lab.api.asked.length, requests);
+  lab.access.grants.push(grant('more'));
+  lab.api.asked = [];
+  await lab.pass();
+  assert.deepEqual(writes(lab.api), ['POST']);
+  assert.equal(lab.api.asked.length, requests + 1);
+  assert.equal(lab.api.connections, 1);
+});
+
+test('a binding that is no longer wanted is removed, and nothing that is not ours is touched', async () => {
+  await using lab = await startKubernetesLab();
+  const foreign = [
+    makeByHand(lab, 'platform-admins'),
+    makeByHand(lab, 'helm', { 'app.kubernetes.io/managed-by': 'Helm' }),
+    makeByHand(lab, 'other', { 'app.kubernetes.io/managed-by': 'andromeda' }),
+    makeByHand(lab, 'labelled', { 'andromeda/cluster': clusterId }),
+  ];
+  lab.access.grants.push(grant('x'));
+  lab.access.members.push(member('bob', 'member', ['clusters.kubernetes']));
+  await lab.pass();
+  assert.equal(lab.api.bindings.all.size, 6);
+  lab.access.grants.pop();
+  lab.access.members.pop();
+  await lab.pass();
+  assert.deepEqual([...lab.api.bindings.all.values()], foreign);
+});
+
+test('a copy of a binding of ours, with its labels, is removed', async () => {
+  await using lab = await startKubernetesLab();
+  makeByHand(lab, 'copy', { 'app.kubernetes.io/managed-by': 'andromeda', 'andromeda/cluster': clusterId });
+  await lab.pass();
+  assert.deepEqual(lab.bound(), []);
+});
+
+test('another grant keeps what one gave: each is a binding of its own', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'), { ...grant('x'), grantId: 'grant_y' });
+  await lab.pass();
+  lab.access.grants.shift();
+  await lab.pass();
+  assert.deepEqual(lab.bound(), ['team-a/grant_y edit x@physics.example']);
+});
+
+const drifts: [string, (binding: BindingObject) => void][] = [
+  ['another subject', ({ subjects }) => subjects?.push({ kind: 'User', apiGroup: rbac, name: 'mallory' })],
+  [
+    'a subject in its place',
+    (binding) => (binding.subjects = [{ kind: 'Group', apiGroup: rbac, name: 'x@physics.example' }]),
+  ],
+  ['no subjects', (binding) => delete binding.subjects],
+  ['no label of the person', ({ metadata }) => delete metadata.labels?.['andromeda/user']],
+  ['another role', ({ roleRef }) => Object.assign(roleRef, { name: 'cluster-admin' })],
+  ['a Role for a ClusterRole', ({ roleRef }) => Object.assign(roleRef, { kind: 'Role' })],
+];
+for (const [what, change] of drifts) {
+  test(`drift is repaired: ${what}`, async () => {
+    await using lab = await startKubernetesLab();
+    lab.access.grants.push(grant('x'));
+    await lab.pass();
+    const key = `team-a/andromeda.${clusterId}.grant_x`;
+    const before = structuredClone(lab.api.bindings.all.get(key));
+    lab.api.bindings.edit(key, change);
+    await lab.pass();
+    const now = lab.api.bindings.all.get(key);
+    assert.deepEqual([now?.subjects, now?.roleRef], [before?.subjects, before?.roleRef]);
+    assert.deepEqual(now?.metadata.labels, before?.metadata.labels);
+    lab.api.asked = [];
+    await lab.pass();
+    assert.deepEqual(writes(lab.api), []);
+  });
+}
+
+test('a label that somebody added to ours stays, and is no drift', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  const key = `team-a/andromeda.${clusterId}.grant_x`;
+  lab.api.bindings.edit(key, ({ metadata }) => Object.assign(metadata.labels ?? {}, { team: 'blue' }));
+  lab.api.asked = [];
+  await lab.pass();
+  assert.deepEqual(writes(lab.api), []);
+});
+
+test('a binding that somebody removed comes back', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.api.bindings.drop(`team-a/andromeda.${clusterId}.grant_x`);
+  await lab.pass();
+  assert.deepEqual(lab.bound(), ['team-a/grant_x edit x@physics.example']);
+});
+
+test('a grant whose namespace does not exist is reported, and bound as soon as it does', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x', { scope: 'team-c' }), grant('y', { scope: 'team-c' }), grant('z'));
+  const report = await lab.pass();
+  assert.equal(
+    report.kubernetesFailure,
+    'The namespace team-c does not exist, or is being deleted; 2 grants wait for it.',
+  );
+  assert.equal(report.scheduler?.ready?.message, report.kubernetesFailure);
+  assert.equal(report.kubernetes?.ready, true);
+  assert.deepEqual(lab.bound(), ['team-a/grant_z edit z@physics.example']);
+  lab.api.world.namespaces.set('team-c', true);
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal(lab.bound().length, 3);
+});
+
+test('a namespace that is being deleted takes no binding, and is tried no more than asked for', async () => {
+  await using lab = await startKubernetesLab();
+  lab.api.world.namespaces.set('leaving', false);
+  lab.access.grants.push(grant('x', { scope: 'leaving' }));
+  assert.match(
+    (await lab.pass()).kubernetesFailure ?? '',
+    /namespace leaving does not exist, or is being deleted; 1 grant waits/,
+  );
+  assert.deepEqual(writes(lab.api), []);
+});
+
+test('a ClusterRole that does not exist is not bound, whatever the server would take, and is reported', async () => {
+  await using lab = await startKubernetesLab({ token: 'admin' });
+  lab.access.grants.push(grant('x', { roleId: 'trainers' }));
+  assert.equal(
+    (await lab.pass()).kubernetesFailure,
+    'There is no ClusterRole trainers; 1 grant waits for it.',
+  );
+  assert.deepEqual(lab.bound(), []);
+  lab.api.world.clusterRoles.add('trainers');
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.deepEqual(lab.bound(), ['team-a/grant_x trainers x@physics.example']);
+});
+
+test('a binding that has our name and is not ours is left as it is, reported, and made when it is gone', async () => {
+  await using lab = await startKubernetesLab();
+  const name = `andromeda.${clusterId}.grant_x`;
+  const foreign = makeByHand(lab, name);
+  lab.access.grants.push(grant('x'));
+  const { kubernetesFailure } = await lab.pass();
+  assert.match(
+    kubernetesFailure ?? '',
+    new RegExp(`^RoleBinding team-a/${name} is there already and is not ours`),
+  );
+  assert.deepEqual(lab.api.bindings.all.get(`team-a/${name}`), foreign);
+  lab.api.bindings.drop(`team-a/${name}`);
+  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.deepEqual(lab.bound(), ['team-a/grant_x edit x@physics.example']);
+});
+
+test('two organizations on one API server do not disturb each other', async () => {
+  await using physics = await startKubernetesLab();
+  const other = '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+  await using chemistry = await startKubernetesLab({ api: physics.api, clusterId: other });
+  physics.access.grants.push(grant('x'));
+  chemistry.access.grants.push(grant('x'), grant('y'));
+  for (const lab of [physics, chemistry, physics, chemistry]) await lab.pass();
+  assert.equal(physics.api.bindings.all.size, 3);
+  await chemistry.driver.release(AbortSignal.timeout(10_000));
+  assert.deepEqual(physics.bound(), ['team-a/grant_x edit x@physics.example']);
+});
+
+test('released, nothing of ours is left, and everything else is', async () => {
+  await using lab = await startKubernetesLab();
+  makeByHand(lab, 'platform-admins');
+  lab.access.grants.push(grant('x'), grant('y', { scope: null }));
+  await lab.pass();
+  await lab.driver.release(AbortSignal.timeout(10_000));
+  assert.deepEqual(lab.bound(), ['team-a/platform-admins view carl@elsewhere.example']);
+  await lab.driver.release(AbortSignal.timeout(10_000));
+});
+
+test('a release that may not remove what is ours says which right is missing', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  const { andromeda } = lab.api.accounts;
+  assert.ok(andromeda);
+  lab.api.accounts['andromeda'] = {
+    ...andromeda,
+    rules: andromeda.rules.map((rule) => ({
+      ...rule,
+      verbs: rule.verbs.filter((verb) => verb !== 'delete'),
+    })),
+  };
+  await assert.rejects(
+    lab.driver.release(AbortSignal.timeout(10_000)),
+    /lack the right to delete rolebindings \(rbac\.authorization\.k8s\.io\)/,
+  );
+});

@@ -1,0 +1,145 @@
+/**
+ * The driver against a real API server: `npm run test:kubernetes` with ANDROMEDA_TEST_KUBECONFIG, a kubeconfig that may
+ * bind everything there. It makes bindings under a cluster ID of its own, in the namespace `default` and cluster-wide,
+ * for people who do not exist, and takes them away again.
+ */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, test } from 'node:test';
+import { ownLabels } from '../../src/domain/kubernetes-bindings.ts';
+import { createLogger } from '../../src/log.ts';
+import { checkKubernetes } from '../../src/sync/drivers/kubernetes/check.ts';
+import { type KubernetesClient, openClient } from '../../src/sync/drivers/kubernetes/client.ts';
+import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+import { grant } from './lab.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+const bindingsPath = `/apis/${rbac}/v1/namespaces/default/rolebindings`;
+const kubeconfig = process.env['ANDROMEDA_TEST_KUBECONFIG'];
+
+if (kubeconfig === undefined) {
+  console.log('No real API server was tried: ANDROMEDA_TEST_KUBECONFIG names no kubeconfig.');
+} else {
+  await tryReal(kubeconfig);
+}
+
+interface Found {
+  metadata: { name: string; uid: string; resourceVersion: string; labels: Record<string, string> };
+  subjects: { name: string }[];
+  roleRef: { name: string };
+}
+
+async function tryReal(file: string): Promise<void> {
+  const clusterId = randomUUID();
+  const signal = AbortSignal.timeout(300_000);
+  const client: KubernetesClient = await openClient({ kubeconfig: file });
+  const access = { members: [], grants: [] as ReturnType<typeof grant>[] };
+  const driver = createKubernetesDriver({
+    clusterId,
+    name: 'real',
+    settings: { kubeconfig: file },
+    access: async () => access,
+    rule: { claim: 'email', issuer: 'https://issuer.invalid' },
+    log: createLogger('silent'),
+  });
+  const pass = async () => {
+    await driver.permit?.(signal);
+    return driver.observe(signal);
+  };
+  const list = async () => {
+    const labels = Object.entries(ownLabels(clusterId)).map(([label, value]) => `${label}=${value}`);
+    const query = { labelSelector: labels.join() };
+    return (await client.request<{ items: Found[] }>({ path: bindingsPath, query }, signal)).items;
+  };
+  const nameOf = (id: string) => `andromeda.${clusterId}.grant_${id}`;
+  const drop = (id: string) =>
+    client.request({ method: 'DELETE', path: `${bindingsPath}/${nameOf(id)}` }, signal);
+  const make = (id: string, labels: object) =>
+    client.request(
+      {
+        method: 'POST',
+        path: bindingsPath,
+        body: {
+          apiVersion: `${rbac}/v1`,
+          kind: 'RoleBinding',
+          metadata: { name: nameOf(id), labels },
+          roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'edit' },
+          subjects: [{ apiGroup: rbac, kind: 'User', name: 'mallory@physics.invalid' }],
+        },
+      },
+      signal,
+    );
+  after(async () => {
+    await driver.release(signal);
+    await driver.close();
+    await client.close();
+  });
+
+  await test('the credentials have every right', async () => {
+    const check = await checkKubernetes({ kubeconfig: file }, []);
+    assert.equal(check.fault, null);
+    assert.deepEqual(
+      check.rights.filter(({ allowed }) => !allowed),
+      [],
+    );
+  });
+
+  await test('it says how the cluster is', async () => {
+    const { kubernetes, controlPlaneReady, kubernetesFailure } = await pass();
+    assert.match(kubernetes?.version ?? '', /^v1\.\d+\./);
+    assert.deepEqual([controlPlaneReady, kubernetesFailure], [true, undefined]);
+  });
+
+  await test('a grant is bound, once, and again when somebody changed it', async () => {
+    access.grants.push(grant('x', { scope: 'default' }));
+    await pass();
+    const [first] = await list();
+    assert.deepEqual(
+      [first?.metadata.name, first?.roleRef.name, first?.subjects[0]?.name],
+      [nameOf('x'), 'edit', 'x@physics.example'],
+    );
+    await pass();
+    assert.equal((await list())[0]?.metadata.resourceVersion, first?.metadata.resourceVersion);
+    await drop('x');
+    await make('x', ownLabels(clusterId));
+    await pass();
+    assert.equal((await list())[0]?.subjects[0]?.name, 'x@physics.example');
+  });
+
+  await test('a namespace and a role that are not there are reported', async () => {
+    const [namespace, roleId] = [`missing-${clusterId}`, `missing-${clusterId}`];
+    access.grants.push(grant('n', { scope: namespace }), grant('r', { scope: 'default', roleId }));
+    const words = (await pass()).kubernetesFailure ?? '';
+    assert.match(words, new RegExp(`The namespace ${namespace} does not exist`));
+    assert.match(words, new RegExp(`There is no ClusterRole ${roleId}`));
+    access.grants.splice(1);
+  });
+
+  await test("a binding that is not ours and has our name stays somebody else's", async () => {
+    await make('y', {});
+    access.grants.push(grant('y', { scope: 'default' }));
+    assert.match((await pass()).kubernetesFailure ?? '', /is there already and is not ours/);
+    const path = `${bindingsPath}/${nameOf('y')}`;
+    const found = await client.request<Found>({ path }, signal);
+    assert.equal(found.subjects[0]?.name, 'mallory@physics.invalid');
+    await drop('y');
+    assert.equal((await pass()).kubernetesFailure, undefined);
+  });
+
+  await test('1,000 grants, and one more', async (t) => {
+    for (let n = 0; n < 1000; n++) access.grants.push(grant(`g${n}`, { scope: 'default' }));
+    const started = performance.now();
+    await driver.permit?.(signal);
+    t.diagnostic(`1,000 grants took ${Math.round(performance.now() - started)} ms`);
+    assert.equal((await list()).length, 1002);
+    access.grants.push(grant('more', { scope: 'default' }));
+    await driver.permit?.(signal);
+    assert.equal((await list()).length, 1003);
+  });
+
+  await test('what is no longer wanted goes', async () => {
+    access.grants.splice(0);
+    assert.equal((await pass()).kubernetesFailure, undefined);
+    assert.deepEqual(await list(), []);
+  });
+}

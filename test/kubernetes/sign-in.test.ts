@@ -1,0 +1,143 @@
+/** From a kubeconfig of the Platform API, over the embedded issuer, to a name that a binding has. */
+import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { stringify } from 'yaml';
+import { kubeconfig } from '../../src/domain/kubeconfig.ts';
+import { ada, type Harness, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { startFakeApi } from './fake-api.ts';
+import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+
+const noKubectl =
+  spawnSync('kubectl', ['version', '--client']).status === 0
+    ? false
+    : 'kubectl is not installed (Debian package kubernetes-client)';
+
+/** The flags of an API server that trusts the issuer (docs/kubernetes.md). */
+interface OidcFlags {
+  issuer: string;
+  clientId: string;
+  claim: string;
+  prefix?: string;
+}
+
+/**
+ * The name that an API server gives a token's person, as recorded: RS256 with the issuer's published keys, audience the
+ * client ID, no leeway, an email only if it is not said to be unverified, and a prefix unless the claim is the email.
+ */
+async function usernameOf(token: string, { issuer, clientId, claim, prefix }: OidcFlags): Promise<string> {
+  const answer = await fetch(`${issuer}/.well-known/openid-configuration`);
+  const discovery = (await answer.json()) as { issuer: string; jwks_uri: string };
+  assert.equal(discovery.issuer, issuer);
+  const keys = createRemoteJWKSet(new URL(discovery.jwks_uri));
+  const rules = { issuer, audience: clientId, algorithms: ['RS256'], clockTolerance: 0 };
+  const { payload } = await jwtVerify(token, keys, rules);
+  if (claim === 'email') assert.notEqual(payload['email_verified'], false);
+  const name = payload[claim];
+  if (typeof name !== 'string') throw new Error(`the token has no ${claim}`);
+  if (prefix === '-') return name;
+  return (prefix ?? (claim === 'email' ? '' : `${issuer}#`)) + name;
+}
+
+/** The arguments that the kubeconfig has kubectl's plugin run with. */
+function pluginArguments(issuer: string, claim: string): string[] {
+  const server = 'https://gamma.example:6443';
+  const facts = { clusterId: 'c', server, issuer, clientId: kubernetes, usernameClaim: claim };
+  return kubeconfig(facts).users[0]?.user.exec.args ?? [];
+}
+
+/** Signs in as the plugin oidc-login does with these arguments; returns the ID token. */
+async function runPlugin(args: readonly string[]): Promise<string> {
+  const [, , ...flags] = args;
+  const all = (name: string) =>
+    flags.filter((flag) => flag.startsWith(`--${name}=`)).map((flag) => flag.slice(name.length + 3));
+  assert.deepEqual([args[0], args[1], all('grant-type')], ['oidc-login', 'get-token', ['device-code']]);
+  const scope = ['openid', ...all('oidc-extra-scope')].join(' ');
+  const tokens = await signIn(all('oidc-issuer-url')[0] ?? '', all('oidc-client-id')[0], scope);
+  return String(tokens['id_token']);
+}
+
+const rules: { claim: string; prefix?: string }[] = [
+  { claim: 'email' },
+  { claim: 'email', prefix: 'lab:' },
+  { claim: 'sub' },
+  { claim: 'sub', prefix: '-' },
+  { claim: 'preferred_username', prefix: 'lab:' },
+];
+for (const rule of rules) {
+  const name = `${rule.claim}, prefix ${rule.prefix ?? 'left out'}`;
+  test(`the name in the token is the name that is bound: ${name}`, async () => {
+    await using harness = await startHarness();
+    const token = await runPlugin(pluginArguments(harness.url, rule.claim));
+    const username = await usernameOf(token, { issuer: harness.url, clientId: kubernetes, ...rule });
+    await using lab = await labFor(harness, rule);
+    await lab.pass();
+    assert.deepEqual(lab.bound(), [`team-a/grant_ada edit ${username}`]);
+  });
+}
+
+/** A cluster on which Ada holds a grant. */
+async function labFor(
+  harness: Harness,
+  { claim, prefix }: { claim: string; prefix?: string },
+): Promise<KubernetesLab> {
+  const settings = prefix === undefined ? {} : { usernamePrefix: prefix };
+  const lab = await startKubernetesLab({ claim, issuer: harness.url, settings });
+  const person = { userId: ada.id, email: ada.email, preferredUsername: 'ada', subjects: [ada.id] };
+  lab.access.grants.push(grant('ada', person));
+  return lab;
+}
+
+test('a token of another client, or of the command line, is nobody to an API server', async () => {
+  await using harness = await startHarness();
+  const flags = { issuer: harness.url, clientId: kubernetes, claim: 'email' };
+  const tokens = await signIn(harness.url);
+  await assert.rejects(usernameOf(String(tokens['id_token'] ?? tokens['access_token']), flags), /aud/);
+  await assert.rejects(usernameOf(String(tokens['access_token']), flags), /aud/);
+});
+
+test('kubectl with that kubeconfig reaches the API server as the person', { skip: noKubectl }, async () => {
+  await using harness = await startHarness();
+  await using api = await startFakeApi();
+  using directory = temporaryDirectory();
+  const facts = { issuer: harness.url, clientId: kubernetes, usernameClaim: 'email' };
+  const file = kubeconfig({
+    clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+    server: api.url,
+    certificateAuthority: api.authority.ca,
+    ...facts,
+  });
+  const token = await runPlugin(pluginArguments(harness.url, 'email'));
+  api.signIn = async (given) => {
+    const flags = { issuer: harness.url, clientId: kubernetes, claim: 'email' };
+    const user = await usernameOf(given, flags).catch(() => undefined);
+    return user === undefined ? undefined : { user, rules: [] };
+  };
+  // Where kubectl finds its plugins: this one has signed in already.
+  const credential = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status: { token },
+  };
+  const plugin = join(directory.path, 'kubectl-oidc_login');
+  writeFileSync(plugin, `#!/bin/sh\ncat <<'END'\n${JSON.stringify(credential)}\nEND\n`, { mode: 0o755 });
+  const path = join(directory.path, 'kubeconfig');
+  writeFileSync(path, stringify(file));
+  const kubectl = (...args: string[]) =>
+    promisify(execFile)('kubectl', ['--kubeconfig', path, ...args], {
+      env: { ...process.env, PATH: `${directory.path}:${process.env['PATH']}`, HOME: directory.path },
+      timeout: 20_000,
+    });
+  const { stdout } = await kubectl('get', '--raw', '/version');
+  assert.equal(JSON.parse(stdout).gitVersion, 'v1.34.9');
+  assert.equal(api.asked.at(-1)?.user, ada.email);
+  await assert.rejects(kubectl('get', '--raw', '/api/v1/nodes'), (error: { stderr: string }) => {
+    assert.match(error.stderr, /User "ada@physics\.example" cannot list resource "nodes"/);
+    return true;
+  });
+});

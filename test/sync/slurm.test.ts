@@ -1,0 +1,275 @@
+/** The parts of the Slurm driver that need no cluster. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import { type Facts, readFacts } from '../../src/sync/drivers/slurm/facts.ts';
+import { hostsOf, loginPlaces } from '../../src/sync/drivers/slurm/hosts.ts';
+import { expandHosts, jobOf, machineOf } from '../../src/sync/drivers/slurm/nodes.ts';
+import { reportOf } from '../../src/sync/drivers/slurm/report.ts';
+import { prelude } from '../../src/sync/drivers/slurm/script/prelude.ts';
+import { render } from '../../src/sync/drivers/slurm/script/render.ts';
+import { readReport, scriptOf } from '../../src/sync/drivers/slurm/script.ts';
+import { createShell, HostError } from '../../src/sync/drivers/slurm/shell.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const hostKey = 'ssh-ed25519 AAAA';
+const settings: SlurmSettings = {
+  login: [
+    { name: 'login1', host: 'head', hostKey },
+    { name: 'login2', host: 'other', hostKey },
+  ],
+  controller: { host: 'head', hostKey },
+  compute: { host: '{name}.lab' },
+};
+
+test('a host that is named several times is one host, with all that it is there for', () => {
+  const hosts = hostsOf(settings, { nodes: ['a1', 'a2'], usernames: [] });
+  assert.deepEqual(
+    hosts.map(({ address, roles, nodes }) => [address, [...roles].join(), nodes.join()]),
+    [
+      ['head:22', 'controller,accounting,login', ''],
+      ['other:22', 'login', ''],
+      ['a1.lab:22', 'compute', 'a1'],
+      ['a2.lab:22', 'compute', 'a2'],
+    ],
+  );
+  const own = {
+    ...settings,
+    loginMode: 'PerUser' as const,
+    login: [{ name: 'own', host: '{username}.lab', hostKey }],
+  };
+  assert.deepEqual(
+    loginPlaces(own, ['ada', 'bob']).map(({ name, host, username }) => [name, host, username]),
+    [
+      ['own-ada', 'ada.lab', 'ada'],
+      ['own-bob', 'bob.lab', 'bob'],
+    ],
+  );
+});
+
+test('host lists are what Slurm means by them', () => {
+  for (const [list, names] of [
+    ['', []],
+    ['a1', ['a1']],
+    ['a1,b[01-03,7]', ['a1', 'b01', 'b02', 'b03', 'b7']],
+    ['r[1-2]n[08-10]', ['r1n08', 'r1n09', 'r1n10', 'r2n08', 'r2n09', 'r2n10']],
+    ['gpu[1-2].lab,x', ['gpu1.lab', 'gpu2.lab', 'x']],
+  ] as const) {
+    assert.deepEqual(expandHosts(list), names, list);
+  }
+});
+
+test('nodes are machines, ready when they take work', () => {
+  const line = (state: string, gres: string) =>
+    `NodeName=a1 Arch=x86_64 CPUTot=64 Gres=${gres} NodeAddr=10.0.0.1 RealMemory=515000 State=${state} OS=Linux 6.1 #1 SMP`;
+  assert.deepEqual(machineOf(line('MIXED', 'gpu:h100:8(S:0-1),shard:64')), {
+    name: 'a1',
+    ready: true,
+    phase: 'mixed',
+    gpuModel: 'h100',
+    gpuCount: 8,
+    cpuCores: 64,
+    memoryGib: 502,
+  });
+  assert.equal(machineOf(line('IDLE', '(null)'))?.gpuCount, undefined);
+  assert.deepEqual(
+    [machineOf(line('IDLE', 'gpu:4'))?.gpuModel, machineOf(line('IDLE', 'gpu:4'))?.gpuCount],
+    [undefined, 4],
+  );
+  for (const state of [
+    'DOWN',
+    'DOWN*',
+    'IDLE*',
+    'IDLE+DRAIN',
+    'ALLOCATED+MAINT',
+    'UNKNOWN',
+    'IDLE~',
+    'IDLE+NOT_RESPONDING',
+  ]) {
+    assert.equal(machineOf(line(state, '(null)'))?.ready, false, state);
+  }
+  assert.equal(machineOf('nonsense'), undefined);
+  assert.deepEqual(jobOf('12|ada|a[1-2]|a name|with bars'), {
+    id: '12',
+    user: 'ada',
+    name: 'a name|with bars',
+    machines: ['a1', 'a2'],
+  });
+});
+
+test('what is wanted goes in as data: nothing in it can become a line, a field or code', () => {
+  assert.throws(() => scriptOf([['account', 'a\nb']]), /line end/);
+  assert.throws(() => scriptOf([['account', 'a\tb']]), /tab/);
+  const text = scriptOf([['id', '$(touch /tmp/x)`id`']]);
+  assert.match(text, /<< 'ANDROMEDA_DATA_ENDS'\nid\t\$\(touch \/tmp\/x\)`id`\nend\nANDROMEDA_DATA_ENDS\n$/);
+  assert.equal(spawnSync('sh', ['-n'], { input: text }).status, 0, 'and it is a script');
+});
+
+test('a script that came only in part does nothing', () => {
+  const text = scriptOf([
+    ['id', 'none'],
+    ['action', 'observe'],
+  ]);
+  for (const cut of [text.length - 25, text.length - 40]) {
+    const { status, stderr } = spawnSync('sh', ['-s'], { input: text.slice(0, cut), encoding: 'utf8' });
+    assert.notEqual(status, 0);
+    assert.match(stderr, /came only in part|cannot be (made|written)|unterminated|Permission denied/i);
+  }
+});
+
+test('our part of a configuration file replaces what it names, and goes again without a trace', () => {
+  using directory = temporaryDirectory();
+  const site =
+    'ClusterName=lab\nslurmdtimeout = 30\nNodeName=a1\nPartitionName=main \\\n  Nodes=a1\n# PartitionName=old\nInclude more.conf\n';
+  const block = 'PartitionName=gpu Nodes=a1\nSlurmdTimeout=60\nNodeName=a2\n';
+  const file = (name: string, text: string) => {
+    writeFileSync(join(directory.path, name), text);
+    return join(directory.path, name);
+  };
+  const run = (from: string, part: string, mode = 'keys') => {
+    const command = `${prelude}${render}\nrender "$1" "$2" ${mode}`;
+    const { stdout, stderr } = spawnSync('sh', ['-c', command, 'sh', from, part], { encoding: 'utf8' });
+    assert.equal(stderr, '');
+    return stdout;
+  };
+  const with_ = run(file('slurm.conf', site), file('block', block));
+  assert.equal(
+    with_,
+    'ClusterName=lab\n#andromeda: slurmdtimeout = 30\nNodeName=a1\n#andromeda: PartitionName=main \\\n#andromeda:   Nodes=a1\n# PartitionName=old\nInclude more.conf\n' +
+      `# BEGIN andromeda: written by the access service, what is changed between these lines is lost\n${block}# END andromeda\n`,
+  );
+  const again = file('again', with_);
+  assert.equal(run(again, file('block', block)), with_, 'the same again');
+  assert.equal(run(again, file('none', '')), site, 'and back');
+  assert.equal(
+    run(file('gres.conf', 'Name=gpu File=/dev/x\n\n# words\n'), file('block', 'Name=gpu\n'), 'whole').split(
+      '\n',
+    )[0],
+    '#andromeda: Name=gpu File=/dev/x',
+  );
+  const broken = file('broken', 'A=1\n# BEGIN andromeda: x\nB=2\n');
+  assert.equal(
+    run(broken, file('none', '')),
+    'A=1\n# BEGIN andromeda: x\nB=2\n',
+    'a block without its end is not ours',
+  );
+});
+
+const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
+  ...readFacts('host\thead\nend\n', new Map()),
+  settled: { generation, listVersion: generation + 10, desiredGeneration: generation },
+  controller: { up: true, words: '', accounting: { up: true, words: '' }, machines: [], jobs: [], site: {} },
+  ...changes,
+});
+const report = (said: Record<string, Facts | HostError>, controllerFacts = said['head:22'] as Facts) =>
+  reportOf({
+    settings,
+    hosts: hostsOf(settings, { nodes: ['a1'], usernames: [] }),
+    places: loginPlaces(settings, []),
+    facts: new Map(Object.entries(said)),
+    problems: new Map(),
+    controllerFacts,
+  });
+
+test('what counts is what the controller and a login node have; a login node that is behind is not up', () => {
+  const found = report({ 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': facts(3) });
+  assert.deepEqual([found.manifestGeneration, found.listVersion], [5, 15]);
+  assert.deepEqual(
+    found.loginNodes.map(({ up }) => up),
+    [true, false],
+  );
+  assert.equal(found.drifted, true);
+  assert.equal(
+    report({ 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) }).drifted,
+    undefined,
+  );
+});
+
+test('a host that is away is no fault; one that refuses is', () => {
+  const away = report({
+    'head:22': facts(5),
+    'other:22': new HostError('other does not answer', true),
+    'a1.lab:22': facts(5),
+  });
+  assert.deepEqual([away.failure, away.drifted, away.loginNodes[1]?.up], [null, undefined, false]);
+  const refuses = report({
+    'head:22': facts(5),
+    'other:22': new HostError('other shows another key', false),
+  });
+  assert.equal(refuses.failure, 'other shows another key');
+});
+
+test('a controller that is away leaves people confirmed, and its state unknown', () => {
+  const found = report({ 'head:22': new HostError('head is away', true), 'other:22': facts(5) }, facts(5));
+  assert.equal(found.manifestGeneration, 5);
+  assert.deepEqual(found.scheduler?.ready, {
+    status: 'Unknown',
+    reason: 'ControllerUnreachable',
+    message: 'head is away',
+  });
+  assert.equal(found.controlPlaneReady, false);
+});
+
+test('SUNKReady says why not', () => {
+  const ready = (changes: Partial<Facts>) => report({ 'head:22': facts(5, changes) }).scheduler?.ready;
+  const controller = facts(5).controller;
+  assert.ok(controller);
+  assert.equal(
+    ready({ controller: { ...controller, up: false, words: 'fatal: x' } })?.reason,
+    'ControllerDown',
+  );
+  assert.equal(
+    ready({ controller: { ...controller, accounting: { up: false, words: '' } } })?.reason,
+    'AccountingDown',
+  );
+  const refused = ready({ refused: { desiredGeneration: 9, words: 'unrecognized key' } });
+  assert.deepEqual(
+    [refused?.status, refused?.reason, refused?.observedGeneration],
+    ['False', 'ConfigurationRejected', 9],
+  );
+  assert.equal(ready({})?.status, 'True');
+});
+
+test('a report that broke off is none', () => {
+  assert.throws(() => readReport('host\thead\nlogin\tada\n'), /ends too early/);
+});
+
+const noRoot = process.getuid?.() === 0 ? false : 'a script runs here as root only';
+
+test('on this machine the script runs without SSH', { skip: noRoot }, async () => {
+  using directory = temporaryDirectory();
+  const { login, controller } = settings;
+  const here = {
+    login: login.slice(0, 1).map((one) => ({ ...one, local: true })),
+    controller: { ...controller, local: true },
+  };
+  const [host, ...others] = hostsOf(here, { nodes: [], usernames: [] });
+  assert.ok(host && others.length === 0);
+  const shell = createShell({
+    user: 'root',
+    identityFile: undefined,
+    directory: directory.path,
+    limitMs: 20_000,
+  });
+  const script = scriptOf([
+    ['id', 'none'],
+    ['action', 'observe'],
+    ['config', '/nowhere/slurm.conf'],
+    ['role', 'login'],
+  ]);
+  const said = readFacts(await shell.run(host, script, AbortSignal.timeout(20_000), 5), new Map());
+  assert.deepEqual([said.settled, said.logins, said.problems], [undefined, [], []]);
+  assert.ok(said.home, 'the file system of /home');
+});
+
+test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {
+  const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere', limitMs: 200 });
+  const host = { address: 'local', roles: new Set<never>(), nodes: [] };
+  await assert.rejects(
+    shell.run(host, 'sleep 30', AbortSignal.timeout(20_000), 5),
+    (error) => error instanceof HostError && error.away && /does not answer in time/.test(error.message),
+  );
+});
