@@ -7,6 +7,11 @@ export interface Driver {
    * nothing is recorded and the last report ages. May be asked while `apply` is under way.
    */
   observe(signal: AbortSignal): Promise<Report>;
+  /**
+   * Makes people's Kubernetes permissions as they should be at this moment; also while `apply` is under way. What
+   * stands in the way is in the next report. Left out where there are none.
+   */
+  permit?(signal: AbortSignal): Promise<void>;
   /** Makes the manifest so. May be called again with the same one, and after having been cut off half-way. */
   apply(manifest: Manifest, signal: AbortSignal): Promise<void>;
   /**
@@ -18,4 +23,6 @@ export interface Driver {
   close(): Promise<void>;
   /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
   readonly followsSettings?: boolean;
+  /** How long to wait for more changes when one comes, because applying one disturbs people as much as applying many. */
+  readonly gatherMs?: number;
 }

@@ -31,6 +31,10 @@ interface Worker {
   running: Promise<void> | undefined;
   /** Something changed since the pass under way began. */
   dirty: boolean;
+  /** A pass is due soon, for what changed; what changes until then is a part of it. */
+  isGathering: boolean;
+  /** Has the pass under way look at once, where it waits for work on the cluster to end. */
+  wake?: (() => void) | undefined;
   /** When the first change came that no pass has carried to the cluster yet. */
   changedAt: number | undefined;
   failures: number;
@@ -61,6 +65,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         timer: undefined,
         running: undefined,
         dirty: false,
+        isGathering: false,
         changedAt: performance.now(),
         failures: 0,
         failure: null,
@@ -78,6 +83,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   function run(worker: Worker): void {
     if (worker.running) return;
     worker.dirty = false;
+    worker.isGathering = false;
     worker.running = pass(worker).then((delayMs) => {
       worker.running = undefined;
       if (delayMs !== undefined) schedule(worker, delayMs);
@@ -92,8 +98,13 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     worker.changedAt = undefined;
     const since = (then: number) => Math.round(performance.now() - then);
     try {
-      const deps = { store, lists, inTurn, intervalMs: options.intervalMs, now: options.now };
-      const { released, failure, ...result } = await reconcile(
+      const untilNextLook = (wakeAt: number | undefined) =>
+        new Promise<void>((resolve) => {
+          worker.wake = resolve;
+          setTimeout(resolve, untilWake(wakeAt)).unref();
+        });
+      const deps = { store, lists, inTurn, untilNextLook, now: options.now };
+      const { released, failure, wakeAt, ...result } = await reconcile(
         deps,
         cluster.id,
         (now) => driverOf(worker, now),
@@ -120,7 +131,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         if (changedAt !== undefined)
           log.debug('sync.converged', { cluster: cluster.name, ms: since(changedAt) });
       }
-      return worker.dirty ? 0 : options.intervalMs;
+      return worker.dirty ? (worker.driver?.gatherMs ?? 0) : untilWake(wakeAt);
     } catch (error) {
       worker.failures += 1;
       worker.changedAt = changedAt ?? worker.changedAt;
@@ -186,7 +197,17 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     worker.dirty = true;
     worker.changedAt ??= performance.now();
     // A cluster that fails keeps its distance: a change must not turn its back-off into a storm.
-    if (!worker.running && worker.failures === 0) schedule(worker, 0);
+    if (!worker.running && worker.failures === 0 && !worker.isGathering) {
+      worker.isGathering = true;
+      schedule(worker, worker.driver?.gatherMs ?? 0);
+    }
+    if (worker.driver?.permit) worker.wake?.();
+  }
+
+  /** An interval, or less where something ends by itself before that. */
+  function untilWake(wakeAt: number | undefined): number {
+    if (wakeAt === undefined) return options.intervalMs;
+    return Math.max(0, Math.min(options.intervalMs, wakeAt - options.now()));
   }
 
   async function nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {

@@ -1,6 +1,5 @@
 /** One pass over one cluster: list → manifest → observe → plan → apply → record; or its release. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Manifest, Report } from '../domain/manifest.ts';
+import { failureOf, type Manifest, type Report } from '../domain/manifest.ts';
 import {
   acceptAccessLists,
   createAccessList,
@@ -15,6 +14,7 @@ import {
   recordCleanupFailure,
 } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
+import { findNextExpiry } from '../store/kubernetes-access.ts';
 import { findManifest, findManifestWithoutList } from '../store/manifests.ts';
 import { deleteObservedAccounts, recordObservation } from '../store/observations.ts';
 import type { Driver } from './driver.ts';
@@ -25,13 +25,15 @@ export interface ReconcileDeps {
   store: Store;
   lists: ListKeeper;
   inTurn: Queue;
-  /** How often a cluster is looked at, also while something is being applied there. */
-  intervalMs: number;
+  /** Until a cluster is to be looked at again while something is applied there: an interval, or sooner. */
+  untilNextLook(wakeAt: number | undefined): Promise<void>;
   now(): number;
 }
 
 /** A cluster that does not say how it is within this time is not there. */
 const observeLimitMs = 60_000;
+/** A thousand permissions are a few seconds' work; what is left then is the next pass's. */
+const permitLimitMs = 300_000;
 /** Compute nodes restart one at a time, which takes its time; longer than this it hangs. */
 const applyLimitMs = 3_600_000;
 
@@ -44,6 +46,8 @@ export interface PassResult {
   released: boolean;
   /** In words, what a person must mend there. */
   failure: string | null;
+  /** When a grant there ends by itself, in ms since 1970. */
+  wakeAt?: number | undefined;
 }
 
 /** Brings a cluster to the present truth. Throws when the cluster cannot be reached or changed. */
@@ -67,29 +71,41 @@ export async function reconcile(
   // Only now: people's access is computed and shown whether or not the cluster can be reached.
   const driver = await openDriver(cluster);
   let activated = false;
+  let wakeAt: number | undefined;
   const look = async (): Promise<Report> => {
+    if (driver.permit) {
+      // Before it is looked at: what ends meanwhile is looked at again.
+      wakeAt = await inTurn(() => findNextExpiry(store.read, clusterId, deps.now()));
+      await driver.permit(atMost(signal, permitLimitMs));
+    }
     const report = await driver.observe(atMost(signal, observeLimitMs));
     if (await inTurn(() => record(deps, cluster, report))) activated = true;
     return report;
   };
   let report = await look();
-  const needed = manifest !== undefined && isApplyNeeded(manifest, report);
+  const needed = manifest !== undefined && (isApplyNeeded(manifest, report) || report.drifted === true);
   if (needed) {
-    await lookingOn(driver.apply(manifest, atMost(signal, applyLimitMs)), look, deps.intervalMs);
+    const work = driver.apply(manifest, atMost(signal, applyLimitMs));
+    await lookingOn(work, look, () => deps.untilNextLook(wakeAt));
     report = await look();
   }
-  const { manifestGeneration: generation, failure } = report;
+  const { manifestGeneration: generation } = report;
   const applied = needed && !isApplyNeeded(manifest, report);
-  return { generation, applied, activated, released: false, failure };
+  const failure = failureOf(report);
+  return { generation, applied, activated, released: false, failure, wakeAt };
 }
 
 /** Waits for work that may take long, looking every so often: who may log in meanwhile depends on recent reports. */
-async function lookingOn(work: Promise<void>, look: () => Promise<unknown>, everyMs: number): Promise<void> {
+async function lookingOn(
+  work: Promise<void>,
+  look: () => Promise<unknown>,
+  untilNextLook: () => Promise<void>,
+): Promise<void> {
   const over = work.then(
     () => true,
     () => true,
   );
-  while (!(await Promise.race([over, sleep(everyMs, false, { ref: false })]))) {
+  while (!(await Promise.race([over, untilNextLook()]))) {
     // One that cannot be reached at the moment says nothing of the work.
     await look().catch(() => {});
   }

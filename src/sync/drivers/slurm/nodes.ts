@@ -1,0 +1,60 @@
+/** What Slurm says of its nodes and jobs (`scontrol -o show nodes`, `squeue`), as reports have it. */
+import type { MachineReport, RunningJob } from '../../../domain/manifest.ts';
+
+/** A line of `key=value` words; a value can have spaces only where it is the last. */
+export function machineOf(line: string): MachineReport | undefined {
+  const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1];
+  const name = field('NodeName');
+  if (!name) return undefined;
+  const state = field('State') ?? 'UNKNOWN';
+  const gres = /(?:^|,)gpu(?::([A-Za-z0-9_.-]+))?:(\d+)/.exec(field('Gres') ?? '');
+  const cpus = Number(field('CPUTot'));
+  const megabytes = Number(field('RealMemory'));
+  return {
+    name,
+    ready: takesWork(state),
+    phase: state.toLowerCase(),
+    ...(gres?.[1] === undefined ? {} : { gpuModel: gres[1] }),
+    ...(gres ? { gpuCount: Number(gres[2]) } : {}),
+    ...(cpus > 0 ? { cpuCores: cpus } : {}),
+    ...(megabytes > 0 ? { memoryGib: Math.floor(megabytes / 1024) } : {}),
+  };
+}
+
+function takesWork(state: string): boolean {
+  const [base = '', ...flags] = state.replace(/[*~#!%$@^-]$/, '').split('+');
+  // A mark at the end of the state: it does not respond, is powered down, or is on its way there.
+  if (/[*~!%@^]$/.test(state)) return false;
+  const isUp = ['IDLE', 'ALLOCATED', 'MIXED', 'COMPLETING'].includes(base);
+  return isUp && !flags.some((flag) => /DRAIN|DOWN|FAIL|NOT_RESPONDING|MAINT|REBOOT|POWER|RES/.test(flag));
+}
+
+/** A line `id|user|nodes|name`. */
+export function jobOf(line: string): RunningJob | undefined {
+  const [id, user, nodes, ...name] = line.split('|');
+  if (!id || !user || nodes === undefined) return undefined;
+  return { id, user, name: name.join('|'), machines: expandHosts(nodes) };
+}
+
+/** The names in a host list such as `a1,n[01-03,7]`. */
+export function expandHosts(list: string): string[] {
+  const parts = list.match(/[^,[]+(?:\[[^\]]*\][^,[]*)*/g) ?? [];
+  return parts.flatMap((part) => expandPart(part));
+}
+
+const mostNodes = 100_000;
+
+function expandPart(part: string): string[] {
+  const [, head = '', ranges, tail = ''] = /^([^[]*)\[([^\]]*)\](.*)$/.exec(part) ?? [];
+  if (ranges === undefined) return part === '' ? [] : [part];
+  const numbers = ranges.split(',').flatMap((range) => {
+    const [from = '', to = from] = range.split('-');
+    const count = Math.max(0, Math.min(mostNodes, Number(to) - Number(from) + 1));
+    return Array.from({ length: count }, (_, index) => `${Number(from) + index}`.padStart(from.length, '0'));
+  });
+  return numbers.flatMap((number) =>
+    expandPart(tail)
+      .map((rest) => head + number + rest)
+      .concat(tail ? [] : head + number),
+  );
+}

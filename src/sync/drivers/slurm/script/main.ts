@@ -1,0 +1,79 @@
+/** The order of things in each kind of script. */
+export const main = String.raw`
+owe_all() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/owe"; while read -r what; do owe "$what"; done < "$T/owe"; }
+
+apply_host() {
+  hold
+  refused=''
+  # What restarts is noted before anything changes, so that it is not forgotten when we are cut off.
+  owe_all accounts
+  ! has_row role compute || apply_scripts
+  apply_accounts
+  ! has_row role controller || apply_accounting
+  apply_configuration
+  if has_row configuration apply && [ -z "$refused" ]; then
+    owe_all configuration
+    apply_starts
+    ! has_row role controller || pay
+    [ -n "$refused" ] || rows field | keep "$S/fields"
+  fi
+  catch_up_starts
+  note_version
+  settle
+}
+
+# Not with an account that could not be made: then all of it is tried again.
+note_version() {
+  case $failed in *' account '* | *' home '* | *' process '*) return 0 ;; esac
+  if [ -z "$refused" ]; then rows version | keep "$S/current"
+  else say "$(rows version | cut -f 1,2)" "$(cut -f 3 "$S/current" 2> /dev/null || echo 0)" | keep "$S/current"; fi
+}
+
+# What is in force is confirmed when the services that people meet have restarted.
+settle() {
+  is_owed login || is_owed controller || [ ! -f "$S/current" ] || keep "$S/settled" < "$S/current"
+}
+
+restart_host() {
+  hold
+  refused=''
+  owe_all now
+  pay
+  if [ -n "$refused" ]; then say "$(cut -f 1,2 "$S/current")" 0 | keep "$S/current"; fi
+  settle
+}
+
+release_host() {
+  [ -d "$S" ] || return 0
+  hold
+  refused=''
+  if has_row role controller; then
+    cut -f 1 "$S/accounts" > "$T/everyone"
+    [ ! -s "$T/everyone" ] || end_jobs "$T/everyone"
+  fi
+  apply_accounts
+  ! has_row role controller || release_accounting
+  apply_configuration
+  if has_row role controller; then pay; elif [ -s "$T/changed" ]; then timeout 30 scontrol reconfigure > /dev/null 2>&1; fi
+  [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
+  case $failed in '') ;; *) return 0 ;; esac
+  while IFS="$tab" read -r name uid _; do
+    [ "$(id -u "$name" 2> /dev/null)" != "$uid" ] || userdel "$name" > "$T/out" 2>&1 9>&- || problem account "$name cannot be removed: $(first_words)"
+    [ "$(getent group "$name" | cut -d : -f 3)" != "$uid" ] || groupdel "$name" > "$T/out" 2>&1 9>&- || problem account "the group $name cannot be removed: $(first_words)"
+  done < "$S/accounts"
+  [ -z "$failed" ] || return 0
+  rm -rf "$ours" "$S"
+  # What other clusters have there stays.
+  [ -n "$(ls -A /var/lib/andromeda-slurm | grep -vx lock)" ] || { rm -f /var/lib/andromeda-slurm/lock; rmdir /var/lib/andromeda-slurm 2> /dev/null; }
+}
+
+main() {
+  begin
+  case $(rows action) in
+    apply) apply_host ;;
+    restart) restart_host ;;
+    release) release_host; say end; return 0 ;;
+  esac
+  observe_host
+}
+`;

@@ -1,0 +1,168 @@
+/**
+ * Runs a script on a host as root: over SSH with the system's own client and a pinned host key, or here. The script goes in
+ * on standard input, so that nothing of it stands in an argument list, and one connection is one round trip.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Host } from './hosts.ts';
+
+/** `away`: the host does not answer, which passes. Everything else must be mended by a person. */
+export class HostError extends Error {
+  readonly away: boolean;
+  constructor(message: string, away: boolean) {
+    super(message);
+    this.away = away;
+  }
+}
+
+export interface Shell {
+  /**
+   * What the script wrote to stdout. Throws a `HostError` that names the host. `patience`: how many seconds a host gets
+   * to take the connection.
+   */
+  run(host: Host, script: string, signal: AbortSignal, patience: number): Promise<string>;
+  /** Scripts that were started so far, which is the number of round trips. */
+  readonly runs: number;
+}
+
+export interface ShellOptions {
+  user: string;
+  identityFile: string | undefined;
+  /** Where host keys are kept: the pinned ones, and those of hosts that have no pinned one as they were first met. */
+  directory: string;
+  /** How long one script may take. */
+  limitMs: number;
+}
+
+const mostOutput = 16 * 1024 * 1024;
+
+export function createShell(options: ShellOptions): Shell {
+  let runs = 0;
+  return {
+    get runs() {
+      return runs;
+    },
+    async run(host, script, signal, patience) {
+      runs += 1;
+      const [program = '', ...args] = await commandFor(host, options, patience);
+      return execute(
+        host,
+        [program, ...args],
+        script,
+        AbortSignal.any([signal, AbortSignal.timeout(options.limitMs)]),
+      );
+    },
+  };
+}
+
+async function commandFor(
+  host: Host,
+  { user, identityFile, directory }: ShellOptions,
+  patience: number,
+): Promise<string[]> {
+  if (!host.reach) return process.getuid?.() === 0 ? ['sh', '-s'] : ['sudo', '-n', 'sh', '-s'];
+  const { host: name, port, hostKey } = host.reach;
+  const alias = host.address.replace(/[^A-Za-z0-9._-]/g, '_');
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const known = join(directory, hostKey === undefined ? 'known_hosts.met' : `${alias}.pin`);
+  if (hostKey !== undefined) await writeFile(known, `${alias} ${hostKey}\n`, { mode: 0o600 });
+  const settings = {
+    BatchMode: 'yes',
+    IdentitiesOnly: 'yes',
+    IdentityAgent: 'none',
+    IdentityFile: quoted(identityFile ?? ''),
+    PreferredAuthentications: 'publickey',
+    StrictHostKeyChecking: hostKey === undefined ? 'accept-new' : 'yes',
+    UserKnownHostsFile: quoted(known),
+    GlobalKnownHostsFile: '/dev/null',
+    HostKeyAlias: alias,
+    CheckHostIP: 'no',
+    UpdateHostKeys: 'no',
+    ConnectTimeout: patience,
+    ServerAliveInterval: 5,
+    ServerAliveCountMax: 3,
+    ControlPath: 'none',
+    ClearAllForwardings: 'yes',
+    LogLevel: 'ERROR',
+  };
+  const flags = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
+  const remote = user === 'root' ? 'sh -s' : 'sudo -n sh -s';
+  return ['ssh', '-F', 'none', '-a', '-x', '-T', ...flags, '-p', `${port}`, '-l', user, '--', name, remote];
+}
+
+/** A path as ssh reads one in its settings. */
+function quoted(path: string): string {
+  return `"${path.replaceAll('%', '%%')}"`;
+}
+
+function execute(
+  host: Host,
+  [program = '', ...args]: string[],
+  script: string,
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      signal,
+      killSignal: 'SIGKILL',
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: process.env['HOME'] ?? '/', LC_ALL: 'C' },
+    });
+    const out: Buffer[] = [];
+    let size = 0;
+    let err = '';
+    child.stdout.on('data', (part: Buffer) => {
+      size += part.length;
+      if (size > mostOutput) child.kill('SIGKILL');
+      else out.push(part);
+    });
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      err = (err + part).slice(-4_000);
+    });
+    child.stdin.on('error', () => {});
+    child.stdin.end(script);
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (signal.aborted) reject(aborted(host, signal));
+      else reject(new HostError(`${program} cannot be run here: ${error.message}.`, false));
+    });
+    child.once('close', (status) => {
+      if (signal.aborted) reject(aborted(host, signal));
+      else if (status === 0) resolve(Buffer.concat(out).toString('utf8'));
+      else reject(faultOf(host, status, err.trim()));
+    });
+  });
+}
+
+function aborted(host: Host, signal: AbortSignal): Error {
+  const { name } = signal.reason as Error;
+  return name === 'TimeoutError'
+    ? new HostError(`${host.address} does not answer in time.`, true)
+    : signal.reason;
+}
+
+/** What went wrong, in words. ssh ends with 255 for what is its own, everything else is the script's. */
+function faultOf({ address, reach }: Host, status: number | null, text: string): HostError {
+  const last = text.split('\n').at(-1) ?? '';
+  if (/Host key verification failed|HOST IDENTIFICATION HAS CHANGED/.test(text)) {
+    return new HostError(
+      `${address} shows a host key that is not the expected one; compare it, and correct hostKey.`,
+      false,
+    );
+  }
+  if (/^sudo:|sudo: not found|sudo: command not found/m.test(text)) {
+    return new HostError(
+      `sudo refuses on ${address}: ${last.replace(/^sudo: /, '')}. The management user needs NOPASSWD.`,
+      false,
+    );
+  }
+  if (reach && status === 255 && /Load key|identity file|no such identity/i.test(text)) {
+    return new HostError(`The management key cannot be read: ${last}`, false);
+  }
+  if (reach && status === 255 && /Permission denied/.test(text)) {
+    return new HostError(`${address} does not take the management key; see manage in the lab file.`, false);
+  }
+  if (reach && status === 255)
+    return new HostError(`${address} cannot be reached: ${last || 'no answer'}`, true);
+  return new HostError(`The script on ${address} ended with ${status ?? 'a signal'}: ${last}`, false);
+}

@@ -1,0 +1,121 @@
+/** What can go wrong with a real Slurm cluster: each ends converged once the cause is gone. */
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { keygen } from '../support/ssh-keys.ts';
+import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { accountsOn, assertConverged, type Cluster, driverOf, manifest, person } from './people.ts';
+
+const hosts = ['head', 'a1', 'a2'];
+const ada = person('ada', 30_001);
+const bob = person('bob', 30_002);
+const cy = person('cy', 30_003);
+
+test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+  let lab: SlurmLab;
+  let beta: Cluster;
+  before(async () => {
+    lab = startSlurmLab();
+    beta = driverOf(lab);
+    await beta.apply(manifest([ada]));
+  });
+  after(() => lab?.[Symbol.dispose]());
+  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+  const converged = (people: readonly { username: string; uid: number }[]) =>
+    assertConverged(lab, hosts, people);
+
+  await t.test('a host that does not answer is left out, the others go on, and it catches up', async () => {
+    lab.control('stop', 'sshd-a1');
+    const next = manifest([ada, bob]);
+    const report = await beta.apply(next);
+    assert.deepEqual([report.manifestGeneration, report.failure], [next.generation, null]);
+    assert.deepEqual(await accountsOn(lab, 'a1'), ['ada:30001']);
+    assert.equal(await shell('head', 'runuser -u bob -- srun -w a2 id -un'), 'bob');
+    lab.control('start', 'sshd-a1');
+    assert.equal((await beta.observe()).drifted, true);
+    assert.equal((await beta.apply(next)).drifted, undefined);
+    await converged([ada, bob]);
+  });
+
+  await t.test('a controller that does not answer leaves what was confirmed confirmed', async () => {
+    const before = await beta.observe();
+    lab.control('stop', 'sshd-head');
+    const next = manifest([ada, bob, cy]);
+    const report = await beta.apply(next);
+    assert.equal(report.manifestGeneration, before.manifestGeneration);
+    assert.deepEqual(
+      [report.scheduler?.ready?.status, report.scheduler?.ready?.reason],
+      ['Unknown', 'ControllerUnreachable'],
+    );
+    assert.equal(report.loginNodes[0]?.up, false);
+    // One that never saw it knows nothing of it.
+    await assert.rejects(driverOf(lab).observe(), /127\.0\.0\.1:\d+ cannot be reached: .*Connection refused/);
+    lab.control('start', 'sshd-head');
+    assert.equal((await beta.apply(next)).manifestGeneration, next.generation);
+    await converged([ada, bob, cy]);
+  });
+
+  await t.test('a host whose key changed gets nothing, and is named', async () => {
+    const { publicKey } = keygen('-t', 'ed25519');
+    const wary = driverOf(lab, {
+      compute: { host: '0x7f0000{name}', port: lab.port, hostKey: publicKey.trim() },
+    });
+    const next = manifest([ada, bob]);
+    const report = await wary.apply(next);
+    assert.match(report.failure ?? '', /0x7f0000a1:\d+ shows a host key that is not the expected one/);
+    assert.equal(report.manifestGeneration, next.generation);
+    assert.deepEqual((await accountsOn(lab, 'a1')).length, 3, 'nothing was sent there');
+    assert.equal((await beta.apply(next)).failure, null);
+    await converged([ada, bob]);
+  });
+
+  await t.test('a management key that is not taken, or not there, is said in words', async () => {
+    const identityFile = join(lab.directory, 'other');
+    writeFileSync(identityFile, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });
+    await assert.rejects(
+      driverOf(lab, { manage: { identityFile } }).observe(),
+      /does not take the management key/,
+    );
+    rmSync(identityFile);
+    await assert.rejects(
+      driverOf(lab, { manage: { identityFile } }).observe(),
+      /does not take the management key|cannot be read/,
+    );
+  });
+
+  await t.test('a management user without sudo is said in words, and does with it', async () => {
+    for (const host of hosts)
+      await shell(host, "useradd -u 999 -M -s /bin/sh -p '*' manager; rm -f /etc/sudoers.d/manager");
+    const settings = { manage: { user: 'manager', identityFile: lab.identityFile } };
+    await assert.rejects(driverOf(lab, settings).observe(), /sudo refuses on 127\.0\.0\.1:\d+: .*NOPASSWD/);
+    if ((await lab.on('head', 'command -v sudo')).status !== 0) return;
+    for (const host of hosts) {
+      await shell(
+        host,
+        "echo 'manager ALL=(root) NOPASSWD: ALL' > /etc/sudoers.d/manager; chmod 440 /etc/sudoers.d/manager",
+      );
+    }
+    const next = manifest([ada, cy]);
+    assert.equal((await driverOf(lab, settings).apply(next)).manifestGeneration, next.generation);
+    await converged([ada, cy]);
+  });
+
+  await t.test('a full disk is said in words, nobody loses anything, and it converges', async () => {
+    const full = 'mount -t tmpfs -o size=40k none /home && head -c 100k /dev/zero > /home/fill';
+    await shell('head', full);
+    await shell(
+      'a2',
+      'mount -t tmpfs -o size=16k none /var/lib/andromeda-slurm && head -c 100k /dev/zero > /var/lib/andromeda-slurm/fill',
+    );
+    const next = manifest([ada, bob, cy]);
+    const report = await beta.apply(next);
+    await shell('head', 'umount /home');
+    await shell('a2', 'umount /var/lib/andromeda-slurm');
+    assert.ok(report.manifestGeneration < next.generation, 'not in force on the login node');
+    assert.match(report.failure ?? '', /\/home\/bob cannot be made: .*No space left/);
+    assert.match(report.failure ?? '', /The script on 0x7f0000a2:\d+ ended with 1: .*(cannot be|No space)/);
+    assert.deepEqual([(await beta.apply(next)).failure, (await beta.observe()).drifted], [null, undefined]);
+    await converged([ada, bob, cy]);
+  });
+});

@@ -1,0 +1,119 @@
+/** A driver on a lab's cluster, and manifests for it. */
+import assert from 'node:assert/strict';
+import type { Manifest, ManifestAccount, Report } from '../../src/domain/manifest.ts';
+import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
+import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import { createLogger } from '../../src/log.ts';
+import { createSlurmDriver, type SlurmDriver } from '../../src/sync/drivers/slurm/index.ts';
+import type { SlurmLab } from './lab.ts';
+
+export const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+export const state = `/var/lib/andromeda-slurm/${clusterId}`;
+
+/** A person with a number, who has a key. */
+export function person(
+  username: string,
+  uid: number,
+  changes: Partial<ManifestAccount> = {},
+): ManifestAccount {
+  const user = {
+    userId: `user_${uid}`,
+    username,
+    uid,
+    gid: uid,
+    home: `/home/${username}`,
+    shell: '/bin/bash',
+  };
+  return { ...user, loginState: 'ready', keySetGeneration: 1, keyFingerprints: ['SHA256:a'], ...changes };
+}
+
+let generation = 0;
+
+/** The next manifest. */
+export function manifest(
+  accounts: readonly ManifestAccount[],
+  slurmConfiguration: SlurmConfiguration = {},
+): Manifest {
+  generation += 1;
+  const versions = {
+    generation,
+    desiredGeneration: generation,
+    listVersion: generation,
+    schedulerGeneration: 0,
+  };
+  return { clusterId, ...versions, slurmConfiguration, accounts };
+}
+
+export interface Cluster {
+  driver: SlurmDriver;
+  /** Login nodes of which the gateway was told that they restart. */
+  ended: string[];
+  observe(): Promise<Report>;
+  /** As the sync loop does it: look (unless it was the last to look), apply, look. */
+  apply(manifest: Manifest, signal?: AbortSignal): Promise<Report>;
+}
+
+const limitMs = 90_000;
+/** Who looked last. */
+let latest: SlurmDriver | undefined;
+
+/** `live` unless the settings say otherwise. */
+export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): Cluster {
+  const ended: string[] = [];
+  const driver = createSlurmDriver({
+    name: 'beta',
+    clusterId,
+    organization: 'physics',
+    settings: lab.settings({ rollout: 'live', ...changes }),
+    dataDir: `${lab.directory}/data`,
+    endSessions: (loginNode) => ended.push(loginNode),
+    log: createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent'),
+  });
+  const limit = () => AbortSignal.timeout(limitMs);
+  return {
+    driver,
+    ended,
+    observe() {
+      latest = driver;
+      return driver.observe(limit());
+    },
+    async apply(next, signal = limit()) {
+      if (latest !== driver) await driver.observe(signal);
+      latest = driver;
+      await driver.apply(next, signal);
+      return driver.observe(signal);
+    },
+  };
+}
+
+/** Names on a host, or in accounting, for a comparison. */
+export async function accountsOn(lab: SlurmLab, host: string): Promise<string[]> {
+  const { out } = await lab.on(
+    host,
+    `awk -F: '$3 >= 20000 && $3 < 60000 { print $1 ":" $3 }' /etc/passwd | sort`,
+  );
+  return out.split('\n').filter(Boolean);
+}
+
+export async function associations(lab: SlurmLab): Promise<string[]> {
+  const { out } = await lab.on('head', 'sacctmgr -nP show assoc account=physics format=user | sort');
+  return out.split('\n').filter(Boolean);
+}
+
+/** These people on every host and in accounting, and nobody else of ours who is not locked. */
+export async function assertConverged(
+  lab: SlurmLab,
+  hosts: readonly string[],
+  people: readonly { username: string; uid: number }[],
+): Promise<void> {
+  const names = people.map(({ username, uid }) => `${username}:${uid}`).sort();
+  const open =
+    'awk -F: \'NR == FNR { gone[$1] = $8 == 1; next } $3 > 30000 && $3 < 60000 && !gone[$1] { print $1 ":" $3 }\'';
+  await Promise.all(
+    hosts.map(async (host) => {
+      const { out } = await lab.on(host, `${open} /etc/shadow /etc/passwd | sort`);
+      assert.deepEqual(out.split('\n').filter(Boolean), names, host);
+    }),
+  );
+  assert.deepEqual(await associations(lab), people.map(({ username }) => username).sort());
+}
