@@ -20,12 +20,11 @@ export function createLogger(
   write: (line: string) => void = (line) => process.stderr.write(line),
 ): Logger {
   const threshold = levels.indexOf(level);
-  const at =
-    (name: LogLevel) =>
-    (event: string, fields: LogFields = {}) => {
-      if (levels.indexOf(name) < threshold) return;
+  const at = (name: LogLevel) => {
+    if (levels.indexOf(name) < threshold) return () => {};
+    return (event: string, fields: LogFields = {}) =>
       write(`${JSON.stringify({ time: new Date().toISOString(), level: name, event, ...fields }, plain)}\n`);
-    };
+  };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

@@ -101,10 +101,12 @@ test('domain imports nothing of npm, and of Node only crypto, so that nothing in
 const packages: Record<string, { rooms: string[]; reason: string }> = {
   express: { rooms: ['http'], reason: 'operations know nothing of HTTP' },
   ssh2: { rooms: ['gateway', 'login-node'], reason: 'SSH is theirs alone' },
+  '@napi-rs/keyring': { rooms: ['cli'], reason: 'a session belongs to whoever signed in' },
   commander: { rooms: ['cli'], reason: 'the server has no command line of its own' },
   'better-sqlite3': { rooms: ['store'], reason: 'another database must be able to take its place' },
   kysely: { rooms: ['store'], reason: 'queries live in one room' },
   'oidc-provider': { rooms: ['identity'], reason: 'the embedded issuer is a part of identity' },
+  '@kubernetes/client-node': { rooms: ['sync'], reason: 'only a driver speaks with API servers' },
   'node-pty': { rooms: ['login-node'], reason: 'terminals exist on login nodes only' },
 };
 for (const [name, { rooms: homes, reason }] of Object.entries(packages)) {
@@ -122,7 +124,7 @@ for (const [name, { rooms: homes, reason }] of Object.entries(packages)) {
 
 test('only app.ts, and what begins there, sees several rooms', () => {
   // The shape of a lab file is a schema of the API's document.
-  const roots = ['app.ts', 'bootstrap.ts', 'serve.ts', 'demo.ts', 'main.ts', 'lab-file.ts'];
+  const roots = ['app.ts', 'backup.ts', 'bootstrap.ts', 'serve.ts', 'demo.ts', 'main.ts', 'lab-file.ts'];
   for (const file of files.filter(
     (file) => roomOf(file) === '' && !roots.includes(file) && !file.startsWith('app-'),
   )) {

@@ -176,8 +176,9 @@ function waitRow(row: string, waits: ProbeResult, key: 'p99Ms' | 'worstMs', aimM
     ours: ms(ours),
     reference: `${ms(bare)}  bare node:http`,
     ratio: ours / bare,
-    aim: aimMs === undefined ? '' : `< ${aimMs} ms`,
-    ...(aimMs === undefined ? {} : { met: ours < aimMs }),
+    // The worst of thousands is the machine's, which keeps the bare server beside it waiting as well.
+    aim: aimMs === undefined ? '' : `< ${aimMs} ms more`,
+    ...(aimMs === undefined ? {} : { met: ours - bare < aimMs }),
   };
 }
 

@@ -21,6 +21,7 @@ import type { DocsSignIn } from './docs/session.ts';
 import { createDocs } from './docs.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField } from './errors.ts';
+import { sendJson } from './reply.ts';
 
 export interface ApiOptions<Deps> {
   /** Which API it is, for the log. */
@@ -56,9 +57,8 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.set('case sensitive routing', true);
   // Express's own works out charset, length and freshness for every reply; Node counts, and none of ours is cached.
   app.response.json = function json(body: unknown) {
-    this.setHeader('Cache-Control', 'no-store');
-    this.setHeader('Content-Type', 'application/json; charset=utf-8');
-    return this.end(JSON.stringify(body));
+    sendJson(this, body);
+    return this;
   };
 
   app.use(tellAfterwards(options));

@@ -2,6 +2,8 @@
 import { DomainError } from '../domain/error.ts';
 import { type ClusterOfPage, listClusterPage } from '../store/clusters.ts';
 import { listGrantedClusters } from '../store/grants.ts';
+import type { Reader } from '../store/index.ts';
+import { whileUnchanged } from '../store/unchanged.ts';
 import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
 import { pageToken, readPageToken } from './paging.ts';
@@ -15,17 +17,23 @@ export async function listClusters(
   const limit = query.limit ?? 50;
   const list = `clusters/${orgId}`;
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
-  let among: string[] | undefined;
-  if (!(await canReadClusters(store.read, caller.userId, orgId))) {
-    among = await listGrantedClusters(store.read, { userId: caller.userId, orgId }, now);
-    if (among.length === 0) {
-      throw new DomainError(
-        'forbidden',
-        'This needs clusters.read in the organization, or a grant on a cluster.',
-      );
-    }
+  if (await canReadClusters(store.read, caller.userId, orgId)) {
+    const key = `clusters/${orgId}/${limit}/${after ?? ''}`;
+    return whileUnchanged(store, key, () => clusterPage(store.read, { list, orgId, limit, after }));
   }
-  const page = await listClusterPage(store.read, { orgId, limit: limit + 1, after, among });
+  const among = await listGrantedClusters(store.read, { userId: caller.userId, orgId }, now);
+  if (among.length > 0) return clusterPage(store.read, { list, orgId, limit, after, among });
+  throw new DomainError(
+    'forbidden',
+    'This needs clusters.read in the organization, or a grant on a cluster.',
+  );
+}
+
+async function clusterPage(
+  db: Reader,
+  { list, limit, ...wanted }: Parameters<typeof listClusterPage>[1] & { list: string },
+): Promise<PlatformReply<'listClusters'>> {
+  const page = await listClusterPage(db, { ...wanted, limit: limit + 1 });
   const last = page.length > limit ? page[limit - 1] : undefined;
   return {
     items: page.slice(0, limit).map(clusterBody),

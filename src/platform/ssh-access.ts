@@ -1,10 +1,9 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
 import { loginModeOf, loginNodesFor } from '../domain/manifest.ts';
 import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
-import { findAccessList, isOnAcceptedList } from '../store/access-lists.ts';
-import { findUsername } from '../store/members.ts';
+import { findAccessList, findListPerson } from '../store/access-lists.ts';
 import { findObservation, findObservedAccount, reportOf } from '../store/observations.ts';
-import { findSshKeySet, listSshKeys } from '../store/ssh-keys.ts';
+import { listActiveFingerprints } from '../store/ssh-keys.ts';
 import { fromTime } from '../store/time.ts';
 import { clusterOf, requireClusterId, requirePermission } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
@@ -19,31 +18,27 @@ export async function getSshAccess(
   const clusterId = requireClusterId(path.clusterId);
   await requirePermission(db, { userId, orgId: query.organizationId, permission: 'clusters.ssh' });
   const cluster = await clusterOf(db, query.organizationId, clusterId);
-  const [username, keys, keySet, list, inManifest, observation, account] = await Promise.all([
-    findUsername(db, query.organizationId, userId),
-    listSshKeys(db, userId),
-    findSshKeySet(db, userId),
+  const [person, active, list, observation, account] = await Promise.all([
+    findListPerson(db, clusterId, userId),
+    listActiveFingerprints(db, userId),
     findAccessList(db, clusterId),
-    isOnAcceptedList(db, clusterId, userId),
     findObservation(db, clusterId),
     findObservedAccount(db, clusterId, userId),
   ]);
-  const active = new Set(
-    keys.filter((key) => key.lifecycle_state === 'active').map((key) => key.fingerprint),
-  );
+  const username = person?.username ?? '';
   const report = observation && reportOf(observation);
   const takesAccessList = cluster.scheduler === 'sunk';
   const facts: AccessFacts = {
     clusterState: cluster.state,
-    hasUsername: username !== undefined,
-    activeKeys: active.size,
-    keySetGeneration: keySet?.generation ?? 0,
+    hasUsername: person !== undefined,
+    activeKeys: active.length,
+    keySetGeneration: person?.keySetGeneration ?? 0,
     observedKeySetGeneration: account?.ssh_key_set_generation ?? 0,
     takesAccessList,
-    inManifest,
+    inManifest: person?.isAccepted ?? false,
     listGeneration: list?.generation ?? 0,
     observedManifestGeneration: observation?.manifest_generation ?? 0,
-    gatewayUp: report !== undefined && loginNodesFor(report, username ?? '').length > 0,
+    gatewayUp: report !== undefined && loginNodesFor(report, username).length > 0,
     observedAt: observation && fromTime(observation.observed_at),
     now,
   };
@@ -53,7 +48,7 @@ export async function getSshAccess(
     // Without Slurm there is nothing to reach through the gateway.
     hostname: takesAccessList ? gateway.hostname : '',
     port: gateway.port,
-    username: username ?? '',
+    username,
     host_key: takesAccessList ? gateway.hostKey : '',
     host_key_fingerprint: takesAccessList ? gateway.fingerprint : '',
     login_mode: report ? loginModeOf(report) : 'Shared',
@@ -62,7 +57,7 @@ export async function getSshAccess(
     manifest_generation: list?.accepted_generation ?? 0,
     observed_manifest_generation: facts.observedManifestGeneration,
     ssh_key_set_generation: facts.observedKeySetGeneration,
-    key_fingerprints: confirmed.filter((fingerprint) => active.has(fingerprint)),
+    key_fingerprints: confirmed.filter((fingerprint) => active.includes(fingerprint)),
     shell: account?.shell ?? '',
     observation_current: isObservationCurrent(facts),
     ...(observation ? { observed_at: observation.observed_at } : {}),

@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import { type AuditRecord, auditHash } from '../domain/audit.ts';
 import { isId, isUuid } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { AuditEntryTable } from './schema.ts';
 
 /** An entry as it is handed in; its place in the chain is given when it is written. */
@@ -18,12 +19,7 @@ const longestDetails = 2000;
  * which cannot be ours are left out, and long texts are cut.
  */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
-  const last = await tx.db
-    .selectFrom('audit_entries')
-    .select(['seq', 'hash'])
-    .orderBy('seq', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+  const [last] = await lastEntry(tx.db);
   const { command_id = null, organization_id, cluster_id, subject_user_id, target, details = '' } = entry;
   const record: AuditRecord = {
     ...entry,
@@ -35,11 +31,14 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void>
     target: cut(target, longestTarget),
     details: cut(details, longestDetails),
   };
-  await tx.db
-    .insertInto('audit_entries')
-    .values({ ...record, hash: auditHash(last?.hash ?? '', record) })
-    .execute();
+  await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record) });
 }
+
+const lastEntry = prepared((db) =>
+  db.selectFrom('audit_entries').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1),
+);
+
+const insertEntry = prepared((db, entry: AuditEntryTable) => db.insertInto('audit_entries').values(entry));
 
 function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`.toWellFormed();

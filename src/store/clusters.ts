@@ -93,14 +93,16 @@ export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
   return db.selectFrom('clusters').selectAll().where('state', '!=', 'released').orderBy('id').execute();
 }
 
-/** The clusters, as long as they are not released, whose access lists a person or an organization can be on. */
+/** The clusters, as long as they are not released, on which a person or an organization can have access. */
 export async function listConcernedClusters(
   db: Reader,
   who: { userId: string } | { organizationId: string },
 ): Promise<string[]> {
   const rows =
-    'userId' in who ? await clustersOfPerson(db, who.userId) : await clustersOf(db, who.organizationId);
-  return rows.map((row) => row.id);
+    'userId' in who
+      ? [...(await clustersOfPerson(db, who.userId)), ...(await grantedClusters(db, who.userId))]
+      : await clustersOf(db, who.organizationId);
+  return [...new Set(rows.map((row) => row.id))];
 }
 
 const clustersOfPerson = prepared((db, userId: string) =>
@@ -110,6 +112,17 @@ const clustersOfPerson = prepared((db, userId: string) =>
     .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
     .where('clusters.state', '!=', 'released')
     .where('memberships.user_id', '=', userId),
+);
+
+const grantedClusters = prepared((db, userId: string) =>
+  db
+    .selectFrom('resource_grants')
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select('clusters.id')
+    .distinct()
+    .where('clusters.state', '!=', 'released')
+    .where('resource_grants.user_id', '=', userId)
+    .where('resource_grants.revoked_at', 'is', null),
 );
 
 const clustersOf = prepared((db, orgId: string) =>
@@ -148,7 +161,7 @@ export async function createCluster(
       name,
       site_id: site?.id ?? 'default',
       site_name: site?.name ?? 'default',
-      scheduler: cluster.scheduler ?? null,
+      scheduler: cluster.scheduler ?? (slurm ? 'sunk' : null),
       driver: JSON.stringify({ simulated, slurm, kubernetes }),
       expected_node_count: simulated?.computeNodes ?? null,
       state: 'provisioning',

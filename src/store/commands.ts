@@ -10,6 +10,8 @@ import type { Caller, CommandHeaders, CommandReply } from '../domain/operation.t
 import { type About, entryOf, recordRefusal } from './attempts.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
+import type { CommandTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 /** A write as it was asked for. */
@@ -52,12 +54,9 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
   const requestHash = createHash('sha256').update(JSON.stringify(command.request)).digest('hex');
   return store.write(async (tx) => {
     await body.authorize?.(tx);
-    const earlier = await tx.db
-      .selectFrom('commands')
-      .select(['id', 'operation', 'request_hash', 'result'])
-      .where('actor_user_id', '=', command.caller.userId)
-      .where('idempotency_key', '=', command.headers.idempotencyKey)
-      .executeTakeFirst();
+    const { userId } = command.caller;
+    const { idempotencyKey } = command.headers;
+    const [earlier] = await commandOf(tx.db, userId, idempotencyKey);
     if (earlier) {
       if (earlier.operation !== command.operation || earlier.request_hash !== requestHash) {
         throw new DomainError(
@@ -69,22 +68,26 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
     }
     const commandId = newId('command', command.now);
     const { result, about } = await body.apply(tx, commandId);
-    const at = toTime(command.now);
-    await tx.db
-      .insertInto('commands')
-      .values({
-        id: commandId,
-        actor_user_id: command.caller.userId,
-        idempotency_key: command.headers.idempotencyKey,
-        operation: command.operation,
-        request_hash: requestHash,
-        result: JSON.stringify(result),
-        created_at: at,
-      })
-      .execute();
+    await insertCommand(tx.db, {
+      id: commandId,
+      actor_user_id: userId,
+      idempotency_key: idempotencyKey,
+      operation: command.operation,
+      request_hash: requestHash,
+      result: JSON.stringify(result),
+      created_at: toTime(command.now),
+    });
     await appendAuditEntry(tx, { ...entryOf(command, 'done'), ...about, command_id: commandId });
     return { commandId, replayed: false, result };
   });
 }
 
-/** A write as far as the trail tells of it. */
+const commandOf = prepared((db, userId: string, idempotencyKey: string) =>
+  db
+    .selectFrom('commands')
+    .select(['id', 'operation', 'request_hash', 'result'])
+    .where('actor_user_id', '=', userId)
+    .where('idempotency_key', '=', idempotencyKey),
+);
+
+const insertCommand = prepared((db, command: CommandTable) => db.insertInto('commands').values(command));

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { isUnavailable, openSqliteReader, openSqliteWriter } from './dialects/sqlite.ts';
+import { isUnavailable, openSqlite, readSnapshot, type Sqlite } from './dialects/sqlite.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
@@ -35,7 +35,10 @@ export interface Tx {
 export type Reader = Kysely<Schema>;
 
 export interface Store {
+  /** For single queries: no one waits for another, and each sees what was committed before. */
   readonly read: Reader;
+  /** Runs a body whose queries all see the same moment. It writes nothing. */
+  readSnapshot<T>(body: (db: Reader) => Promise<T>): Promise<T>;
   /**
    * Runs `body` in one transaction; what it returned is on disk when this resolves. Throws `service_unavailable` when
    * the file is held by another program or the disk is full. With `flush: false`, for what will be found out again
@@ -55,23 +58,23 @@ export interface Store {
 export async function openStore(dataDir: string, options: { beside?: boolean } = {}): Promise<Store> {
   const file = join(dataDir, 'andromeda.db');
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
-  let writer: Kysely<Schema> | undefined;
+  let opened: Sqlite | undefined;
   try {
-    writer = openWriter(file);
-    if (unlock) await migrate(writer, file);
-    else await requireMigrated(writer);
+    opened = openDatabase(file);
+    if (unlock) await migrate(opened.writer, file);
+    else await requireMigrated(opened.writer);
   } catch (error) {
-    await writer?.destroy();
+    opened?.close();
     unlock?.();
     throw error;
   }
-  const database = writer;
-  const run = createWriter(database);
-  const reader = openSqliteReader(file);
+  const database = opened;
+  const run = createWriter(database.writer);
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
   return {
-    read: reader,
+    read: database.reader,
+    readSnapshot: (body) => readSnapshot(database.snapshots, body),
     async write(body, options = { flush: true }) {
       let changes: Change[] = [];
       const attempt = (db: Transaction<Schema>) => {
@@ -91,19 +94,18 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
       return () => events.off('change', listener);
     },
     async close() {
-      await reader.destroy();
-      await database.destroy();
+      database.close();
       unlock?.();
     },
   };
 }
 
-function openWriter(file: string): Kysely<Schema> {
+function openDatabase(file: string): Sqlite {
   try {
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
-    return openSqliteWriter(file);
+    return openSqlite(file);
   } catch (error) {
     const { message } = error as Error;
     throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${message}.`, {

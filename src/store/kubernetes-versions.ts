@@ -1,6 +1,7 @@
 /** The Kubernetes versions of a cluster: the one it is to run, and the one that its nodes run. */
 import type { KubernetesReport } from '../domain/manifest.ts';
 import type { Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
 /** Keeps the versions that a cluster reports, where they are news. What it does not say stands as it did. */
@@ -10,11 +11,7 @@ export async function updateKubernetesVersions(
   { version, kubeletVersion }: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
   now: number,
 ): Promise<void> {
-  const cluster = await tx.db
-    .selectFrom('clusters')
-    .select(['kubernetes_version', 'kubelet_version'])
-    .where('id', '=', clusterId)
-    .executeTakeFirst();
+  const [cluster] = await versionsOf(tx.db, clusterId);
   if (!cluster) return;
   const isNewTarget = version !== undefined && version !== cluster.kubernetes_version;
   const isNewKubelet = kubeletVersion !== undefined && kubeletVersion !== cluster.kubelet_version;
@@ -32,3 +29,7 @@ export async function updateKubernetesVersions(
     .where('id', '=', clusterId)
     .execute();
 }
+
+const versionsOf = prepared((db, clusterId: string) =>
+  db.selectFrom('clusters').select(['kubernetes_version', 'kubelet_version']).where('id', '=', clusterId),
+);

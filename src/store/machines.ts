@@ -6,6 +6,7 @@ import type { Selectable } from 'kysely';
 import { newUuid } from '../domain/id.ts';
 import type { MachineReport } from '../domain/manifest.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { MachineTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -44,27 +45,26 @@ export async function updateMachineState(
 }
 
 /**
- * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired, and
- * those that come back are who they were. A report that says nothing new writes one statement for all machines.
+ * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired (unless
+ * the report is of some only), and those that come back are who they were. A report that says nothing new writes one statement for all machines.
  */
 export async function recordMachines(
   tx: Tx,
   clusterId: string,
   reports: readonly MachineReport[],
   now: number,
+  isPartial = false,
 ): Promise<void> {
   const at = toTime(now);
-  const known = await tx.db
-    .selectFrom('machines')
-    .select(['id', 'name', 'report', 'retired_at'])
-    .where('cluster_id', '=', clusterId)
-    .execute();
+  const known = await machinesOf(tx.db, clusterId);
   const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
-  await updateNodeCount(tx, clusterId, reported.size, now);
+  const names = [...reported.keys()];
+  if (!isPartial) await updateNodeCount(tx, clusterId, reported.size, now);
   for (const { id, name, report, retired_at } of known) {
     const latest = reported.get(name);
     reported.delete(name);
     const isRetired = retired_at !== null;
+    if (latest === undefined && isPartial) continue;
     if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
     await tx.db
       .updateTable('machines')
@@ -78,6 +78,7 @@ export async function recordMachines(
     .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
     .where('cluster_id', '=', clusterId)
     .where('retired_at', 'is', null)
+    .$if(isPartial, (update) => update.where('name', 'in', names))
     .execute();
   for (const [name, report] of reported) {
     await tx.db
@@ -98,14 +99,16 @@ export async function recordMachines(
   }
 }
 
+const machinesOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('machines')
+    .select(['id', 'name', 'report', 'retired_at'])
+    .where('cluster_id', '=', clusterId),
+);
+
 /** Says how many machines a cluster has, where that is news. */
 async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: number): Promise<void> {
-  const cluster = await tx.db
-    .selectFrom('clusters')
-    .select('assigned_node_count')
-    .where('id', '=', clusterId)
-    .where('state', '!=', 'released')
-    .executeTakeFirst();
+  const [cluster] = await nodeCountOf(tx.db, clusterId);
   if (!cluster || cluster.assigned_node_count === nodes) return;
   await tx.db
     .updateTable('clusters')
@@ -117,6 +120,14 @@ async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: nu
     .where('id', '=', clusterId)
     .execute();
 }
+
+const nodeCountOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('assigned_node_count')
+    .where('id', '=', clusterId)
+    .where('state', '!=', 'released'),
+);
 
 /** Retires every machine of a cluster, as when they are released from it. */
 export async function retireMachines(tx: Tx, clusterId: string, now: number): Promise<void> {

@@ -5,6 +5,7 @@
 import type { Manifest, ManifestAccount } from '../domain/manifest.ts';
 import { homeOf } from '../domain/username.ts';
 import type { Reader, Store } from './index.ts';
+import { prepared } from './prepared.ts';
 import { findSchedulerState } from './scheduler-configurations.ts';
 
 interface Accounts {
@@ -24,7 +25,7 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   let found = keptOf(store).get(list.organization_id);
   if (found?.version !== list.version) {
     // List and accounts of the same moment.
-    [list, found] = await store.read.transaction().execute(async (db) => {
+    [list, found] = await store.readSnapshot(async (db) => {
       const current = await findAccepted(db, clusterId);
       return [current, current && (await findAccounts(store, db, current.organization_id, current.version))];
     });
@@ -59,16 +60,19 @@ function keptOf(store: Store): Map<string, Accounts> {
 
 /** A cluster's newest list with the version of whom it names; undefined while it is not accepted. */
 async function findAccepted(db: Reader, clusterId: string) {
-  return db
+  return (await acceptedOf(db, clusterId))[0];
+}
+
+const acceptedOf = prepared((db, clusterId: string) =>
+  db
     .selectFrom('access_lists as l')
     .innerJoin('clusters as c', 'c.id', 'l.cluster_id')
     .innerJoin('organization_access_lists as o', 'o.org_id', 'c.organization_id')
     .select(['l.generation', 'l.desired_generation', 'c.organization_id', 'o.version'])
     .where('l.cluster_id', '=', clusterId)
     .where('l.withdrawn', '=', 0)
-    .whereRef('l.accepted_generation', '=', 'l.generation')
-    .executeTakeFirst();
-}
+    .whereRef('l.accepted_generation', '=', 'l.generation'),
+);
 
 /** The accounts of the version that stands; undefined while one of them has no number yet. */
 async function findAccounts(

@@ -100,20 +100,6 @@ const holdings = prepared((db, orgId: string, userId: string) =>
     .where('m.lifecycle_state', '=', 'active'),
 );
 
-/** A person's login name on an organization's clusters. */
-export async function findUsername(db: Reader, orgId: string, userId: string): Promise<string | undefined> {
-  const [row] = await usernameOf(db, orgId, userId);
-  return row?.username;
-}
-
-const usernameOf = prepared((db, orgId: string, userId: string) =>
-  db
-    .selectFrom('organization_usernames')
-    .select('username')
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId),
-);
-
 /** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
 export async function wasEverMember(db: Reader, orgId: string, userId: string): Promise<boolean> {
   const row = await db

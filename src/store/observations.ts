@@ -106,14 +106,11 @@ export async function recordObservation(
       failure: report.failure,
       report: text,
     };
-    await tx.db
-      .insertInto('observations')
-      .values(row)
-      .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row))
-      .execute();
+    await saveObservation(tx.db, row);
     // A control plane that does not answer names no machines; that is not the end of them.
-    if (report.controlPlaneReady || report.machines.length > 0) {
-      await recordMachines(tx, clusterId, report.machines, now);
+    const { machines } = report;
+    if (machines && (report.controlPlaneReady || machines.length > 0)) {
+      await recordMachines(tx, clusterId, machines, now, report.partialMachines);
     }
     if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
     await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
@@ -124,6 +121,13 @@ export async function recordObservation(
     await store.write((tx) => forgetAccounts(tx, clusterId, page), unflushed);
   }
 }
+
+const saveObservation = prepared((db, row: Observation) =>
+  db
+    .insertInto('observations')
+    .values(row)
+    .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row)),
+);
 
 /** Forgets what a cluster confirmed: its accounts are gone. */
 export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
@@ -144,14 +148,17 @@ export async function deleteObservedAccounts(store: Store, clusterId: string): P
 /** The version that a cluster says it has; 0 when there never was such a one, as after a backup was restored. */
 async function knownVersion(tx: Tx, clusterId: string, version: number): Promise<number> {
   if (version === 0) return 0;
-  const list = await tx.db
+  const [list] = await listVersionOf(tx.db, clusterId);
+  return version <= (list?.version ?? 0) ? version : 0;
+}
+
+const listVersionOf = prepared((db, clusterId: string) =>
+  db
     .selectFrom('organization_access_lists as o')
     .innerJoin('clusters as c', 'c.organization_id', 'o.org_id')
     .select('o.version')
-    .where('c.id', '=', clusterId)
-    .executeTakeFirst();
-  return version <= (list?.version ?? 0) ? version : 0;
-}
+    .where('c.id', '=', clusterId),
+);
 
 type AccountRow = Selectable<ObservedAccountTable>;
 
@@ -163,14 +170,7 @@ async function compareAccounts(
 ): Promise<{ named: AccountRow[]; unnamed: string[] }> {
   const before = new Map<string, AccountRow>();
   for (let after = ''; ; ) {
-    const page = await db
-      .selectFrom('observed_accounts')
-      .selectAll()
-      .where('cluster_id', '=', clusterId)
-      .where('user_id', '>', after)
-      .orderBy('user_id')
-      .limit(pageSize)
-      .execute();
+    const page = await accountsBehind(db, clusterId, after);
     for (const row of page) before.set(row.user_id, row);
     after = page.at(-1)?.user_id ?? '';
     if (page.length < pageSize) break;
@@ -191,6 +191,16 @@ async function compareAccounts(
   }
   return { named, unnamed: [...before.keys()] };
 }
+
+const accountsBehind = prepared((db, clusterId: string, after: string) =>
+  db
+    .selectFrom('observed_accounts')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('user_id', '>', after)
+    .orderBy('user_id')
+    .limit(pageSize),
+);
 
 function isSame(a: AccountRow, b: AccountRow): boolean {
   return (

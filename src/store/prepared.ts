@@ -3,27 +3,49 @@
  * can cost ten times what the database then takes (a join of three tables by key: 90 µs, and 10).
  */
 import type { CompiledQuery } from 'kysely';
+import { execute } from './dialects/sqlite.ts';
 import type { Reader } from './index.ts';
 
-/** The query that `build` makes, as a function of its arguments; they may stand only where a value may. */
-export function prepared<Args extends readonly (string | number)[], Row>(
-  build: (db: Reader, ...args: Args) => { compile(): CompiledQuery<Row> },
-): (db: Reader, ...args: Args) => Promise<Row[]> {
-  const templates = new WeakMap<Reader, CompiledQuery<Row>>();
-  return async (db, ...args) => {
-    let template = templates.get(db);
-    if (!template) {
-      template = build(db, ...(args.map((_, index) => placeholder(index)) as unknown as Args)).compile();
-      templates.set(db, template);
-    }
-    const values = new Map(args.map((value, index) => [placeholder(index), value]));
-    const parameters = template.parameters.map((value) => values.get(value as string) ?? value);
-    const { rows } = await db.executeQuery<Row>({ ...template, parameters });
-    return rows;
+/** A value, or a row: a value for each of its columns, which are the same in every call. */
+type Argument = string | number | null | object;
+
+/**
+ * The query that `build` makes, as a function of its arguments; they may stand only where a value, or the values of a
+ * row, may.
+ */
+export function prepared<Args extends readonly Argument[], Result>(
+  build: (db: Reader, ...args: Args) => { compile(): CompiledQuery<Result> },
+): (db: Reader, ...args: Args) => Promise<Result[]> {
+  // It is the same for every connection of a process.
+  let template: CompiledQuery<Result> | undefined;
+  return (db, ...args) => {
+    template ??= build(db, ...(args.map(placeholdersFor) as unknown as Args)).compile();
+    const parameters = template.parameters.map((given) =>
+      given instanceof Placeholder ? given.valueIn(args) : given,
+    );
+    return execute<Result>(db, template.sql, parameters);
   };
 }
 
-/** No value of ours has a NUL in it. */
-function placeholder(index: number): string {
-  return `\0${index}`;
+/** Stands for a value while a query is built. */
+class Placeholder {
+  readonly #index: number;
+  readonly #column: string | undefined;
+
+  constructor(index: number, column?: string) {
+    this.#index = index;
+    this.#column = column;
+  }
+
+  valueIn(args: readonly Argument[]): unknown {
+    const arg = args[this.#index];
+    const value = this.#column === undefined ? arg : (arg as Record<string, unknown>)[this.#column];
+    if (value === undefined) throw new Error(`the query has no value for ${this.#column ?? this.#index}`);
+    return value;
+  }
+}
+
+function placeholdersFor(arg: Argument, index: number): unknown {
+  if (typeof arg !== 'object' || arg === null) return new Placeholder(index);
+  return Object.fromEntries(Object.keys(arg).map((column) => [column, new Placeholder(index, column)]));
 }

@@ -1,6 +1,7 @@
 /** Slurm configurations: each cluster's, and the one that an organization's new clusters start with. */
 import { changedFields, type SlurmConfiguration } from '../domain/slurm-configuration.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
 /** A cluster's configuration; empty while it was never written. */
@@ -18,18 +19,21 @@ export async function findSchedulerState(
   db: Reader,
   clusterId: string,
 ): Promise<{ schedulerGeneration: number; slurmConfiguration: SlurmConfiguration }> {
-  const row = await db
-    .selectFrom('clusters as c')
-    .leftJoin('scheduler_configurations as s', 's.cluster_id', 'c.id')
-    .select(['c.scheduler_generation', 's.configuration'])
-    .where('c.id', '=', clusterId)
-    .executeTakeFirst();
+  const [row] = await stateOf(db, clusterId);
   const configuration = row?.configuration ?? '{}';
   return {
     schedulerGeneration: row?.scheduler_generation ?? 0,
     slurmConfiguration: parse({ configuration }),
   };
 }
+
+const stateOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('clusters as c')
+    .leftJoin('scheduler_configurations as s', 's.cluster_id', 'c.id')
+    .select(['c.scheduler_generation', 's.configuration'])
+    .where('c.id', '=', clusterId),
+);
 
 /** What an organization's new clusters start with; empty when it has no default. */
 export async function findDefaultSchedulerConfiguration(

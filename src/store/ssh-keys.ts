@@ -21,6 +21,20 @@ const keysOf = prepared((db, userId: string) =>
   db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id'),
 );
 
+/** The fingerprints of a person's active keys, in order. */
+export async function listActiveFingerprints(db: Reader, userId: string): Promise<string[]> {
+  return (await activeKeysOf(db, userId)).map((key) => key.fingerprint);
+}
+
+const activeKeysOf = prepared((db, userId: string) =>
+  db
+    .selectFrom('ssh_keys')
+    .select('fingerprint')
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'active')
+    .orderBy('fingerprint'),
+);
+
 /** A person's key set; undefined before their first key. */
 export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
   return (await keySetOf(db, userId))[0];
@@ -36,11 +50,7 @@ export async function createSshKey(
   registration: { userId: string; key: SshPublicKey; commandId: string; now: number },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
   const { userId, key, commandId, now } = registration;
-  const taken = await tx.db
-    .selectFrom('ssh_keys')
-    .select('user_id')
-    .where('public_material', '=', key.material)
-    .executeTakeFirst();
+  const [taken] = await keyByMaterial(tx.db, key.material);
   if (taken) {
     throw new DomainError(
       'invalid_state',
@@ -61,9 +71,15 @@ export async function createSshKey(
     created_command_id: commandId,
     source_revision: generation,
   };
-  await tx.db.insertInto('ssh_keys').values(row).execute();
+  await insertKey(tx.db, row);
   return { key: row, set: await advanceKeySet(tx, userId, generation, now) };
 }
+
+const keyByMaterial = prepared((db, material: string) =>
+  db.selectFrom('ssh_keys').select('user_id').where('public_material', '=', material),
+);
+
+const insertKey = prepared((db, key: SshKey) => db.insertInto('ssh_keys').values(key));
 
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
 export async function revokeSshKey(
@@ -90,25 +106,22 @@ export async function revokeSshKey(
 }
 
 async function advanceKeySet(tx: Tx, userId: string, generation: number, now: number): Promise<SshKeySet> {
-  const active = await tx.db
-    .selectFrom('ssh_keys')
-    .select('fingerprint')
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'active')
-    .orderBy('fingerprint')
-    .execute();
-  const digest = createHash('sha256').update(active.map((key) => `${key.fingerprint}\n`).join(''));
+  const active = await listActiveFingerprints(tx.db, userId);
+  const digest = createHash('sha256').update(active.map((fingerprint) => `${fingerprint}\n`).join(''));
   const set: SshKeySet = {
     user_id: userId,
     generation,
     source_hash: `sha256:${digest.digest('hex')}`,
     created_at: toTime(now),
   };
-  await tx.db
-    .insertInto('ssh_key_sets')
-    .values(set)
-    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set))
-    .execute();
+  await saveKeySet(tx.db, set);
   tx.changed({ userId });
   return set;
 }
+
+const saveKeySet = prepared((db, set: SshKeySet) =>
+  db
+    .insertInto('ssh_key_sets')
+    .values(set)
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set)),
+);

@@ -1,10 +1,11 @@
 /**
  * Writes, one after the other, in the order in which they came. Those that wait when a commit begins share the next
  * one: the disk is asked once for all of them, and none is answered before it has answered. Each stands or falls by
- * itself, on a savepoint.
+ * itself: where one fails half-way, the commit is given up, and each of them tried in one of its own. (A savepoint for
+ * each costs as much as what most of them write.)
  */
-import { type Kysely, sql, type Transaction } from 'kysely';
-import { transact } from './dialects/sqlite.ts';
+import type { Kysely, Transaction } from 'kysely';
+import { countChanges, transact } from './dialects/sqlite.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -54,7 +55,7 @@ export function createWriter(database: Kysely<Schema>): Writer {
             if (next.flush && !flush) break;
             joined.push(next);
             waiting.shift();
-            outcomes.push(await onSavepoint(db, next.body));
+            outcomes.push(await outcomeUnlessHalf(db, next.body));
           }
           return outcomes;
         },
@@ -68,7 +69,7 @@ export function createWriter(database: Kysely<Schema>): Writer {
       }
       return;
     }
-    // The commit failed, for the fault of one or of none of them: each is tried by itself.
+    // For the fault of one or of none of them: each is tried by itself.
     for (const one of joined) one.settle(await outcomeOf(transact(database, one.body, one)));
   }
 
@@ -87,15 +88,14 @@ export function createWriter(database: Kysely<Schema>): Writer {
     });
 }
 
-async function onSavepoint(
+/** What became of a body that can be committed with others': done, or failed before it wrote. Throws for others. */
+async function outcomeUnlessHalf(
   db: Transaction<Schema>,
   body: Body<unknown>,
 ): Promise<PromiseSettledResult<unknown>> {
-  await sql.raw('savepoint one').execute(db);
+  const before = await countChanges(db);
   const outcome = await outcomeOf(body(db));
-  // Fails, and the whole transaction with it, when SQLite has rolled it back already, as on a full disk.
-  if (outcome.status === 'rejected') await sql.raw('rollback to one').execute(db);
-  await sql.raw('release one').execute(db);
+  if (outcome.status === 'rejected' && (await countChanges(db)) !== before) throw outcome.reason;
   return outcome;
 }
 

@@ -13,7 +13,7 @@ import {
 import {
   acceptAccessLists,
   createAccessList,
-  isOnAcceptedList,
+  findListPerson,
   readAccessList,
   updateDesiredGeneration,
   withdrawAccessList,
@@ -306,7 +306,8 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
   };
   assert.deepEqual(await of(alpha.id), [2, 2, 0]);
   assert.deepEqual(await of(beta.id), [2, 2, 1]);
-  assert.equal(await isOnAcceptedList(store.read, alpha.id, owner), false);
+  assert.equal((await findListPerson(store.read, alpha.id, owner))?.isAccepted, false);
+  assert.equal((await findListPerson(store.read, beta.id, owner))?.isAccepted, true);
   assert.equal(await findManifest(store, alpha.id), undefined);
 });
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { updateListedUsers } from '../../src/store/access-list-users.ts';
 import { acceptAccessLists, findAccessList, readAccessList } from '../../src/store/access-lists.ts';
-import { openSqliteWriter } from '../../src/store/dialects/sqlite.ts';
+import { openSqlite } from '../../src/store/dialects/sqlite.ts';
 import { openStore } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
 import { firstSchema } from '../../src/store/migrations/0001-first-schema.ts';
@@ -44,14 +44,15 @@ const before = [
 
 test('lists of an earlier version keep their generation unless they were behind', async () => {
   using directory = temporaryDirectory();
-  const database = openSqliteWriter(join(directory.path, 'andromeda.db'));
+  const sqlite = openSqlite(join(directory.path, 'andromeda.db'));
+  const database = sqlite.writer;
   for (const migration of [firstSchema, operators]) await migration.up(database);
   for (const statement of before) await sql.raw(statement).execute(database);
   await sql.raw('create table kysely_migration (name text primary key, timestamp text)').execute(database);
   for (const name of ['0001-first-schema', '0002-operators']) {
     await sql`insert into kysely_migration values (${name}, ${at})`.execute(database);
   }
-  await database.destroy();
+  sqlite.close();
 
   const store = await openStore(directory.path);
   assert.equal(await updateListedUsers(store, 'org_1', Date.now()), false, 'nothing on it has changed');

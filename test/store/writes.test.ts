@@ -63,6 +63,17 @@ test('a write that fails changes nothing, announces nothing, and does not hold u
   assert.deepEqual(seen, [{ clusterId: 'b' }]);
 });
 
+test('a query that its write did not wait for is refused, and is in no other write', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const late = await store.write(async (tx) => {
+    return { append: () => appendAuditEntry(tx, entry('late')) };
+  });
+  await assert.rejects(late.append());
+  const rows = await store.read.selectFrom('audit_entries').select('target').execute();
+  assert.deepEqual(rows, []);
+});
+
 test('a change is announced when it can be read, and no more after one stops listening', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
@@ -136,4 +147,31 @@ test('a full disk is said to be one, and what was there stays', async () => {
   assert.equal(rows[0]?.count, 0);
   await store.write(({ db }) => sql`pragma max_page_count = 1000000`.execute(db));
   await store.write(({ db }) => sql`update users set display_name = 'again'`.execute(db));
+});
+
+test('where the disk is full for one of those that share a commit, the others are done, and done once', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const { rows } = await store.write(({ db }) => sql<{ page_count: number }>`pragma page_count`.execute(db));
+  await store.write(({ db }) =>
+    sql`pragma max_page_count = ${sql.lit((rows[0]?.page_count ?? 0) + 20)}`.execute(db),
+  );
+  const count = (name: string) =>
+    store.write(async ({ db }) => {
+      await db.insertInto('counters').values({ name, value: 1 }).execute();
+    });
+  const fill = () =>
+    store.write(async ({ db }) => {
+      await sql`update users set display_name = ${'x'.repeat(1_000_000)}`.execute(db);
+    });
+  const settled = await Promise.allSettled([count('a'), fill(), count('b'), count('a'), count('c')]);
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
+  );
+  const names = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
+  assert.deepEqual(
+    names.map(({ name }) => name),
+    ['a', 'b', 'c', 'uid'],
+  );
 });

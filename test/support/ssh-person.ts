@@ -25,8 +25,8 @@ export interface SshPerson extends Disposable {
   access(): Promise<Record<string, unknown>>;
 }
 
-/** Registers a key for `name` and waits until the cluster `alpha` lets it in. */
-export async function sshPerson(service: TestApp, name: string): Promise<SshPerson> {
+/** Registers a key for `name` and waits until the cluster `alpha` lets it in, at most `limitMs`. */
+export async function sshPerson(service: TestApp, name: string, limitMs = 10_000): Promise<SshPerson> {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-person-'));
   const key = keygen('-t', 'ed25519');
   const file = join(directory, 'key');
@@ -37,7 +37,7 @@ export async function sshPerson(service: TestApp, name: string): Promise<SshPers
   const added = await service.write('/me/ssh-keys', { as: name, body: { public_key: key.publicKey } });
   const path = `/clusters/${alpha}/ssh-access?organizationId=${orgId}`;
   const access = async () => (await service.platform(path, { as: name })).body;
-  const { host_key } = await eventually(access, (body) => body.ready === true);
+  const { host_key } = await eventually(access, (body) => body.ready === true, limitMs);
   writeFileSync(join(directory, 'known_hosts'), `[127.0.0.1]:${service.gatewayPort} ${host_key}\n`);
   const options = [
     ...['-F', 'none', '-i', file, '-p', `${service.gatewayPort}`, '-l', `${alpha}.${name}`],
@@ -64,7 +64,7 @@ export async function sshPerson(service: TestApp, name: string): Promise<SshPers
       });
       child.on('close', () => resolve(''));
     });
-    const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
+    const limit = setTimeout(() => child.kill('SIGKILL'), Math.max(20_000, limitMs));
     const ended = new Promise<Ended>((resolve) => {
       child.on('close', (status) => {
         clearTimeout(limit);

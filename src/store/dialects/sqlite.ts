@@ -1,46 +1,135 @@
 /**
- * The SQLite dialect: Kysely over better-sqlite3 with a cache of prepared statements (a join by key costs 18 µs with
- * it and 48 without).
+ * SQLite: Kysely over better-sqlite3 (`sqlite-kysely.ts`), with a connection for writing, one for reading, and one for
+ * reading more than once of the same moment.
  *
- * WAL lets the reading connection go on while the other one writes. `synchronous=FULL` because with NORMAL a power
- * cut can bring a revoked key back. Writes begin IMMEDIATE: a transaction that reads first and writes later would
- * otherwise fail half-way when another writer came between.
- *
- * Queries run on this thread, and awaiting one only runs microtasks; so each gives way to the event loop first when
- * queries have kept it for a while (`turn.ts`).
+ * WAL lets reading go on while the other one writes. `synchronous=FULL` because with NORMAL a power cut can bring a
+ * revoked key back. Writes begin IMMEDIATE: a transaction that reads first and writes later would otherwise fail
+ * half-way when another writer came between.
  */
 import Database from 'better-sqlite3';
-import {
-  type DatabaseConnection,
-  type Driver,
-  Kysely,
-  type QueryCompiler,
-  SqliteDialect,
-  type SqliteDialectConfig,
-  SqliteDriver,
-  SqliteQueryCompiler,
-  sql,
-  type Transaction,
-} from 'kysely';
+import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
 import { giveWay } from '../../turn.ts';
 import type { Schema } from '../schema.ts';
+import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';
 
-/** Opens the file, creating it if it is missing, for writing. One such connection a process. */
-export function openSqliteWriter(file: string): Kysely<Schema> {
+export interface Sqlite {
+  /** One such connection a process: whoever has a transaction keeps the others waiting. */
+  readonly writer: Kysely<Schema>;
+  /** For single queries: nobody waits for anybody, for a query is over before the next can begin. */
+  readonly reader: Kysely<Schema>;
+  /** For transactions that only read (`readSnapshot`). */
+  readonly snapshots: Kysely<Schema>;
+  close(): void;
+}
+
+/** Opens the file, creating it if it is missing. */
+export function openSqlite(file: string): Sqlite {
   const database = new Database(file);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
   database.pragma('busy_timeout = 5000');
-  return kysely(database, 'begin immediate');
+  const reading = oneMomentATurn(openForReading(file));
+  const snapshots = statementCache(openForReading(file));
+  const writing = statementCache(database, { begin: 'begin immediate', beforeCommit: reading.endMoment });
+  return {
+    writer: open(writing, 'transactions'),
+    reader: open(reading, 'single queries'),
+    snapshots: open(snapshots, 'transactions'),
+    close() {
+      for (const connection of [reading, snapshots, writing]) connection.close();
+    },
+  };
 }
 
-/** Opens an existing file for reading only; the file must have been opened by a writer before. */
-export function openSqliteReader(file: string): Kysely<Schema> {
+function openForReading(file: string): Database.Database {
   const database = new Database(file, { readonly: true });
   database.pragma('busy_timeout = 5000');
   database.pragma('mmap_size = 268435456');
-  return kysely(database, 'begin');
+  return database;
+}
+
+/** Which statements a database or transaction of Kysely runs with. */
+const statementsOf = new WeakMap<Kysely<Schema>, StatementCache>();
+
+function open(statements: StatementCache, use: Parameters<typeof kyselyOver>[1]): Kysely<Schema> {
+  const kysely = kyselyOver<Schema>(statements, use);
+  statementsOf.set(kysely, statements);
+  return kysely;
+}
+
+/**
+ * The statements of a connection whose queries in one turn of the event loop see the same moment, because to begin one
+ * takes longer than a query by key. The writer ends it before each commit, so that what is committed is seen at once,
+ * and SQLite's log can begin anew.
+ */
+function oneMomentATurn(database: Database.Database): StatementCache & { endMoment(): void } {
+  const statements = statementCache(database);
+  let isBegun = false;
+  function beginMoment(): void {
+    isBegun = true;
+    statements.prepare('begin').run();
+    setImmediate(endMoment);
+  }
+  function endMoment(): void {
+    if (isBegun) statements.prepare('rollback').run();
+    isBegun = false;
+  }
+  return {
+    inTransaction: false,
+    prepare(sql) {
+      if (!isBegun) beginMoment();
+      return statements.prepare(sql);
+    },
+    endMoment,
+    close() {
+      endMoment();
+      statements.close();
+    },
+  };
+}
+
+/**
+ * Runs a query where `db` would, without its way to a connection: that is for connections that have to be waited for, and
+ * costs as much as a query by key.
+ */
+export async function execute<Row>(
+  db: Kysely<Schema>,
+  sql: string,
+  parameters: readonly unknown[] = [],
+): Promise<Row[]> {
+  const way = giveWay();
+  if (way) await way;
+  const statements = statementsOf.get(db);
+  // It is over, which Kysely says.
+  if (!statements) return (await db.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows;
+  const statement = statements.prepare(sql);
+  if (statement.reader) return statement.all(parameters) as Row[];
+  statement.run(parameters);
+  return [];
+}
+
+/** A number that is another one after every commit, of whichever process (SQLite's manual, `PRAGMA data_version`). */
+export async function dataVersion(reader: Kysely<Schema>): Promise<number> {
+  const [row] = await execute<{ data_version: number }>(reader, 'pragma data_version');
+  return row?.data_version ?? Number.NaN;
+}
+
+/**
+ * How many rows the connection of a transaction has changed so far; NaN, which equals nothing, when the transaction is
+ * over already, as SQLite ends it by itself when the disk is full.
+ */
+export async function countChanges(db: Transaction<Schema>): Promise<number> {
+  const [row] = await execute<{ count: number }>(db, 'select total_changes() as count');
+  return statementsOf.get(db)?.inTransaction && row ? row.count : Number.NaN;
+}
+
+/** Reads more than once of the same moment, which others' writes do not change meanwhile. */
+export function readSnapshot<T>(
+  snapshots: Kysely<Schema>,
+  body: (db: Transaction<Schema>) => Promise<T>,
+): Promise<T> {
+  return transaction(snapshots, statementsOf.get(snapshots), body);
 }
 
 /**
@@ -52,13 +141,29 @@ export function transact<T>(
   body: (db: Transaction<Schema>) => Promise<T>,
   { flush }: { flush: boolean },
 ): Promise<T> {
-  if (flush) return writer.transaction().execute(body);
+  const statements = statementsOf.get(writer);
+  if (flush) return transaction(writer, statements, body);
   return writer.connection().execute(async (connection) => {
     await sql.raw('pragma synchronous = normal').execute(connection);
     try {
-      return await connection.transaction().execute(body);
+      return await transaction(connection, statements, body);
     } finally {
       await sql.raw('pragma synchronous = full').execute(connection);
+    }
+  });
+}
+
+function transaction<T>(
+  database: Kysely<Schema>,
+  statements: StatementCache | undefined,
+  body: (db: Transaction<Schema>) => Promise<T>,
+): Promise<T> {
+  return database.transaction().execute(async (db) => {
+    if (statements) statementsOf.set(db, statements);
+    try {
+      return await body(db);
+    } finally {
+      statementsOf.delete(db);
     }
   });
 }
@@ -66,74 +171,4 @@ export function transact<T>(
 /** Whether a write failed for a reason that passes: the file is held, the disk is full or does not answer. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof Database.SqliteError && /^SQLITE_(BUSY|FULL|IOERR)/.test(error.code);
-}
-
-function kysely(database: Database.Database, begin: string): Kysely<Schema> {
-  const statements = new Map<string, Database.Statement>();
-  return new Kysely<Schema>({
-    dialect: new Dialect({
-      database: {
-        prepare(sql) {
-          // SQLite has rolled back by itself when the disk is full; asking for it again would hide that reason.
-          if (sql === 'rollback' && !database.inTransaction) return database.prepare('select 1 where 0');
-          // It takes effect when it is prepared.
-          if (sql.startsWith('pragma')) return database.prepare(sql);
-          let statement = statements.get(sql);
-          if (!statement) {
-            statement = database.prepare(sql === 'begin' ? begin : sql);
-            // Query texts are bounded by the code; IN lists of many lengths are not worth keeping.
-            if (statements.size < 1000) statements.set(sql, statement);
-          }
-          return statement;
-        },
-        close: () => database.close(),
-      },
-    }),
-  });
-}
-
-class Dialect extends SqliteDialect {
-  readonly #config: SqliteDialectConfig;
-
-  constructor(config: SqliteDialectConfig) {
-    super(config);
-    this.#config = config;
-  }
-
-  override createDriver(): Driver {
-    return new CourteousDriver(this.#config);
-  }
-
-  override createQueryCompiler(): QueryCompiler {
-    return new Compiler();
-  }
-}
-
-class CourteousDriver extends SqliteDriver {
-  #connection: DatabaseConnection | undefined;
-
-  override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= courteous(await super.acquireConnection());
-    return this.#connection;
-  }
-}
-
-function courteous(connection: DatabaseConnection): DatabaseConnection {
-  return {
-    executeQuery(query) {
-      const way = giveWay();
-      return way ? way.then(() => connection.executeQuery(query)) : connection.executeQuery(query);
-    },
-    streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
-  };
-}
-
-/**
- * Writes a parameter as `+?`, which means the same. A bare one makes SQLite, built with STAT4 as ours is, plan a join
- * anew whenever it is executed, for the value might matter to the plan: 45 µs for a join by key, and 8 without.
- */
-class Compiler extends SqliteQueryCompiler {
-  protected override getCurrentParameterPlaceholder(): string {
-    return '+?';
-  }
 }
