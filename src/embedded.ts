@@ -4,8 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
 /** The folder that must be within reach for another process of the program to start. */
 export const codeRoot: string = join(import.meta.dirname, '..');
@@ -39,7 +38,7 @@ export function inheritedEnvironment(): Record<string, string> {
 
 /** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be kept, it is not. */
 export function keepCompiled(): void {
-  enableCompileCache(
-    join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'andromeda', 'compiled'),
-  );
+  const { XDG_CACHE_HOME: cache, HOME: home } = process.env;
+  const base = [cache, home && join(home, '.cache')].find((path) => path && isAbsolute(path));
+  if (base) enableCompileCache(join(base, 'andromeda', 'compiled'));
 }

@@ -60,7 +60,10 @@ export async function installService(options: ServiceOptions): Promise<number> {
 }
 
 function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
-  const { config, user, root } = options;
+  const { config, user } = options;
+  const root = resolve(options.root);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that are looked for
+  if (/[\x00-\x1f\x7f]/.test(config)) throw refusal('The path of a configuration has no control characters.');
   if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(user)) throw refusal(`"${user}" is not a name for an account.`);
   const at = (path: string) => join(root, path);
   const installed = root === '/' ? resolve(config) : resolve('/', config);
@@ -156,7 +159,11 @@ function run(program: string, args: string[]): void {
     env: { ...process.env, PATH: path },
   });
   if (status === 0) return;
-  const reason = error ? error.message : stderr.trim() || `status ${status}`;
+  const said = stderr
+    .trim()
+    .replace(/\s*\n\s*/g, '; ')
+    .replace(/\.$/, '');
+  const reason = error ? error.message : said || `status ${status}`;
   throw refusal(`\`${program} ${args.join(' ')}\` did not work: ${reason}. Mend that, and run this again.`);
 }
 

@@ -1,7 +1,7 @@
 /** `andromeda backup` and `restore`: what they say, beside a service that runs. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import pty from 'node-pty';
@@ -89,6 +89,38 @@ test('what cannot be backed up or restored is one sentence on stderr', async () 
   const [status, , stderr] = said('backup', 'file', '--config', 'wrong.yaml');
   assert.equal(status, 1);
   assert.match(String(stderr), /^andromeda: wrong\.yaml: dataDirectory is not a setting; /);
+});
+
+test('what is no file is not restored, whatever else it is, and the data directory is not blamed for it', () => {
+  using place = temporaryDirectory();
+  const cwd = place.path;
+  const pipe = join(cwd, 'pipe');
+  assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+  for (const path of [cwd, pipe, '/dev/null']) {
+    const sentence = `andromeda: ${path} is not a backup of Andromeda.\n`;
+    assert.deepEqual(andromeda(cwd, 'restore', path, '--data', 'data'), [1, '', sentence]);
+  }
+  assert.ok(!existsSync(join(cwd, 'data')));
+});
+
+test('a backup that is not this user’s to read is named, not the data directory', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, (t) => {
+  using place = temporaryDirectory();
+  chmodSync(place.path, 0o755);
+  const file = join(place.path, 'backup');
+  writeFileSync(file, '', { mode: 0o600 });
+  const data = join(place.path, 'data');
+  mkdirSync(data);
+  chownSync(data, 65534, 65534);
+  const nobody = { uid: 65534, gid: 65534, encoding: 'utf8', timeout: 60_000 } as const;
+  if (spawnSync('test', ['-x', program], nobody).status !== 0)
+    return t.skip('the checkout is out of reach of other users');
+  const { status, stderr } = spawnSync(program, ['restore', file, '--data', data], {
+    ...nobody,
+    cwd: place.path,
+  });
+  assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: EACCES.\n`]);
 });
 
 test('somebody else’s data directory is theirs to back up', {

@@ -74,6 +74,9 @@ test('service print prints the unit', () => {
   else assert.match(stderr, /is a checkout out of the service's reach/);
   const wrong = andromeda('print', '--user', 'a b');
   assert.deepEqual([wrong.status, wrong.stderr], [1, 'andromeda: "a b" is not a name for an account.\n']);
+  const lines = andromeda('print', '--config', '/etc/a\nUser=root');
+  const sentence = 'andromeda: The path of a configuration has no control characters.\n';
+  assert.deepEqual([lines.status, lines.stdout, lines.stderr], [1, '', sentence]);
 });
 
 test('service install --dry-run says what it would do, and does nothing', () => {

@@ -41,7 +41,10 @@ function runEditor(file: string): Promise<void> {
   const editor = process.env.VISUAL || process.env.EDITOR || 'vi';
   // By the shell, as git does it: an editor may come with arguments. The file is an argument of its own.
   const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' });
-  return new Promise((resolve, reject) => {
+  // Ctrl-C is for the editor: were we to end first, the two would share the terminal, and the text would be lost.
+  const ignore = () => {};
+  process.on('SIGINT', ignore);
+  return new Promise<void>((resolve, reject) => {
     child.on('error', (error) =>
       reject(failure(`The editor could not be started: ${error.message}.`, error)),
     );
@@ -49,5 +52,7 @@ function runEditor(file: string): Promise<void> {
       if (status === 0) resolve();
       else reject(failure(`The editor '${editor}' did not end well; nothing was changed.`));
     });
+  }).finally(() => {
+    process.off('SIGINT', ignore);
   });
 }

@@ -14,7 +14,7 @@ import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday.ts';
 import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
 import { collect, environmentFlags, example, outputFlag } from './flags.ts';
-import { report, watchOutput } from './output.ts';
+import { oneLine, report, watchOutput } from './output.ts';
 import { endIfStuck } from './stuck.ts';
 
 export interface ServeOptions {
@@ -73,18 +73,23 @@ export async function run(argv: readonly string[], server: ServerCommands): Prom
 
 async function perform(argv: readonly string[], server: ServerCommands): Promise<number> {
   let status: number = exitStatus.ok;
-  const program = await createProgram(argv, server, (ended) => {
+  const [first, ...rest] = argv;
+  // Commander's own `help` looks one word deep.
+  const line = first === '--version' ? ['version'] : first === 'help' ? [...rest, '--help'] : [...argv];
+  const program = await createProgram(line, server, (ended) => {
     status = ended;
   });
   try {
-    await program.parseAsync(argv[0] === '--version' ? ['version'] : [...argv], { from: 'user' });
+    if (first === 'help') requireCommand(program, rest);
+    await program.parseAsync(line, { from: 'user' });
     return status;
   } catch (error) {
     return report(error);
   }
 }
 
-async function createProgram(
+/** All commands that `argv` may ask for; `completion` has every one. `finish` is given the exit status. */
+export async function createProgram(
   argv: readonly string[],
   server: ServerCommands,
   finish: (status: number) => void,
@@ -92,9 +97,16 @@ async function createProgram(
   const done = (outcome: Outcome) => finish(exitStatus[outcome]);
   const program = new Command('andromeda')
     .description('Access to GPU clusters: the service, and the client of its two APIs')
-    .configureOutput({ outputError: () => {} }) // said by `report`, in our words
+    .configureOutput({
+      outputError: () => {}, // said by `report`, in our words
+      getOutHelpWidth: () => process.stdout.columns || helpWidth,
+      getErrHelpWidth: () => process.stderr.columns || helpWidth,
+    })
+    .configureHelp({ minWidthToWrap: 20 })
     .exitOverride()
+    .hook('preAction', (_, command) => refuseEmptyPlaces(command))
     .enablePositionalOptions() // lets `call` stop reading flags at its first argument
+    .addHelpText('after', statuses)
     .addHelpText('after', example('andromeda serve --demo', 'andromeda ssh alpha', 'andromeda keys list'));
 
   program
@@ -124,7 +136,7 @@ async function createProgram(
       'after',
       example(
         'andromeda call business GET /me',
-        "andromeda call -H 'Idempotency-Key: 1' -H 'Audit-Reason: new laptop' -d @key.json business POST /me/ssh-keys",
+        "andromeda call -H 'Idempotency-Key: 1' -H 'Audit-Reason: new laptop' -d @key.json \\\n      business POST /me/ssh-keys",
       ),
     )
     .action(async (_api, _method, _path, options: CallOptions, command: Command) =>
@@ -195,9 +207,21 @@ async function addEveryday(
   }
 }
 
+/** Columns of a help text that goes to no terminal, or to one that does not say how wide it is. */
+const helpWidth = 100;
+
+const statuses = `
+Exit statuses:
+  0    it is done                  5    there is no such thing
+  1    it did not succeed          6    something stands in the way (a conflict)
+  2    the command line is wrong   7    the service cannot be reached
+  3    you are not signed in       130  Ctrl-C
+  4    you may not do that
+\`call\` and \`auth\` know 0, 1, 2 and 130 only; \`ssh\` ends with the status of ssh itself.`;
+
 const credentialStore = `
-The session is kept in the operating system's credential store or, where there is none, in a file that only you can
-read. ANDROMEDA_CREDENTIAL_STORE=keyring or =file decides.
+The session is kept in the operating system's credential store or, where there is none, in a file
+that only you can read. ANDROMEDA_CREDENTIAL_STORE=keyring or =file decides.
 `;
 
 function addAuth(program: Command, done: (outcome: Outcome) => void): void {
@@ -238,6 +262,33 @@ function serveOptions({ config, demo, data }: { config?: string; demo?: true; da
     ...(config !== undefined && { config }),
     ...(data !== undefined && { data }),
   };
+}
+
+/** Throws `usage` when the words lead to no command. */
+function requireCommand(program: Command, words: readonly string[]): void {
+  let command = program;
+  for (const word of words.filter((one) => !one.startsWith('-'))) {
+    if (command.commands.length === 0) return;
+    const next = command.commands.find((one) => one.name() === word);
+    if (!next) throw usage(`Unknown command '${oneLine(word)}'; see \`andromeda --help\`.`);
+    command = next;
+  }
+}
+
+/** A file or directory without a name is most often a variable that was never set, and the path "" is where we are. */
+function refuseEmptyPlaces(command: Command): void {
+  const given: [string, unknown][] = [
+    ...command.options.map((option): [string, unknown] => [
+      option.flags,
+      command.getOptionValue(option.attributeName()),
+    ]),
+    ...command.registeredArguments.map((argument, index): [string, unknown] => [
+      `<${argument.name()}>`,
+      command.args[index],
+    ]),
+  ];
+  const empty = given.find(([flags, value]) => value === '' && /[<[](?:file|dir)[>\]]/.test(flags));
+  if (empty) throw usage(`${empty[0]} is empty; name a file or a directory.`);
 }
 
 function once(value: string, previous: string | undefined): string {

@@ -1,16 +1,25 @@
 /** YAML files that people write, read with a sentence that says where one is wrong. */
-import { readFile } from 'node:fs/promises';
-import { text as readAll } from 'node:stream/consumers';
+import { createReadStream } from 'node:fs';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
-/** What is in a file, `-` for standard input. Throws a sentence. */
+/** Bytes. What a person writes is far smaller, and the APIs take far less. */
+const maxInput = 16 * 2 ** 20;
+
+/** What is in a file, `-` for standard input. Throws a sentence, also for what has no end. */
 export async function readInput(file: string): Promise<string> {
-  return (file === '-' ? readAll(process.stdin) : readFile(file, 'utf8')).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
-    },
-  );
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of file === '-' ? process.stdin : createReadStream(file)) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > maxInput) throw new Error(`it is larger than ${maxInput / 2 ** 20} MiB`);
+    }
+  } catch (error) {
+    throw failure(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** A YAML file's map of keys and values, `-` for standard input. Throws a sentence with file, line and column. */

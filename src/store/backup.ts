@@ -5,6 +5,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -45,17 +46,18 @@ const pagesPerStep = 1024;
 /**
  * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. What the service
  * commits meanwhile is not in it, and waits for nothing: the copy is one long reading. Throws a `DomainError` with a
- * sentence.
+ * sentence. A link stays one: what it points to is replaced.
  */
 export async function writeBackup(dataDir: string, file: string, options: BackupOptions): Promise<Backup> {
   const source = join(dataDir, 'andromeda.db');
   if (!existsSync(source)) {
     throw new DomainError('not_found', `There is no database in ${dataDir}; nothing to back up.`);
   }
-  requireReplaceable(file);
-  const temporary = `${file}.${process.pid}.part`;
+  const target = existsSync(file) ? realpathSync(file) : file;
+  const temporary = `${target}.${process.pid}.part`;
   try {
-    removeAbandoned(file);
+    requireReplaceable(target, file);
+    removeAbandoned(target);
     closeSync(openSync(temporary, 'wx', 0o600));
     await copyDatabase(source, temporary, options);
     const copy = new Database(temporary);
@@ -71,8 +73,8 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
       copy.close();
     }
     await flush(temporary);
-    renameSync(temporary, file);
-    await flush(dirname(file));
+    renameSync(temporary, target);
+    await flush(dirname(target));
     return { bytes: statSync(file).size, missing };
   } catch (error) {
     for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
@@ -150,10 +152,10 @@ function readable(path: string): Buffer | undefined {
 }
 
 /** A slip of the pen must not cost a file. */
-function requireReplaceable(file: string): void {
+function requireReplaceable(file: string, name: string): void {
   if (!existsSync(file)) return;
   const refuse = () =>
-    new DomainError('invalid_request', `${file} is there and is not a backup; give another name.`);
+    new DomainError('invalid_request', `${name} is there and is not a backup; give another name.`);
   if (!statSync(file).isFile()) throw refuse();
   const database = new Database(file, { readonly: true });
   try {

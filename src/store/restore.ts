@@ -1,6 +1,8 @@
 /** A data directory from a backup. */
 import {
+  accessSync,
   closeSync,
+  constants,
   copyFileSync,
   existsSync,
   fsyncSync,
@@ -10,6 +12,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -35,7 +38,7 @@ const elsewhere = 'from-elsewhere';
  * same can be done again. Throws a `DomainError` with a sentence, when the service runs too.
  */
 export function restoreBackup(file: string, dataDir: string, now: string): Restored {
-  if (!existsSync(file)) throw new DomainError('not_found', `There is no file ${file}.`);
+  requireReadable(file);
   const unlock = lockDataDir(dataDir);
   if (!unlock) {
     const message = `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`;
@@ -71,6 +74,19 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
   } finally {
     rmSync(staging, { recursive: true, force: true });
     unlock();
+  }
+}
+
+/** So that what is wrong with the file is not taken for a fault of the data directory, and a pipe is not waited for. */
+function requireReadable(file: string): void {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (!stats) throw new DomainError('not_found', `There is no file ${file}.`);
+  if (!stats.isFile()) throw new DomainError('invalid_request', `${file} is not a backup of Andromeda.`);
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new DomainError('invalid_state', `${file} cannot be read: ${code}.`, { cause: error });
   }
 }
 

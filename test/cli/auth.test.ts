@@ -198,6 +198,15 @@ test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
   assert.ok(Date.now() - interrupted < 3000);
 });
 
+test('where a session cannot be kept, nobody is sent to a browser first', async (t) => {
+  const { run } = await createMachine(t);
+  const { url, requests } = await startEnvironment(t);
+  const env = { XDG_STATE_HOME: '/dev/null/state' };
+  const { status, stdout, stderr } = await run(['auth', 'login', '--url', url], { env });
+  assert.deepEqual([status, stdout, requests.length], [1, '', 0]);
+  assert.match(stderr, /^The session cannot be kept in \/dev\/null\/state\/andromeda: ENOTDIR: .*\.\n$/);
+});
+
 test('someone whom the service does not know is told so, and gets no session', async (t) => {
   const { run, directory } = await createMachine(t);
   const me = {

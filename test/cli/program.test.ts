@@ -57,6 +57,16 @@ test('every command explains itself, with an example, on stdout', async (t) => {
     assert.deepEqual([status, stderr], [0, '']);
     assert.match(stdout, /^Usage: andromeda/);
     assert.match(stdout, /\nExamples?:\n {2}\$ andromeda /);
+    for (const line of stdout.split('\n')) assert.ok(line.length <= 100, line);
+  }
+});
+
+test('help and the words of a command is its --help', async (t) => {
+  const { run } = await createMachine(t);
+  for (const words of [[], ['call'], ['keys'], ['keys', 'add'], ['admin', 'member', 'add']]) {
+    const [help, flag] = await Promise.all([run(['help', ...words]), run([...words, '--help'])]);
+    assert.deepEqual([help.status, help.stderr, help.stdout], [0, '', flag.stdout]);
+    assert.ok(help.stdout.startsWith(`Usage: ${['andromeda', ...words].join(' ')} `), help.stdout);
   }
 });
 
@@ -82,6 +92,13 @@ test('a command line that is wrong is one sentence on stderr and status 2', asyn
     [['backup'], "Missing required argument 'file'; see `andromeda --help`."],
     [['backup', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],
     [['restore', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],
+    [['help', 'frobnicate'], "Unknown command 'frobnicate'; see `andromeda --help`."],
+    [['help', 'keys', 'frob'], "Unknown command 'frob'; see `andromeda --help`."],
+    [['backup', ''], '<file> is empty; name a file or a directory.'],
+    [['backup', 'f', '--data', ''], '--data <dir> is empty; name a file or a directory.'],
+    [['restore', 'f', '--data', ''], '--data <dir> is empty; name a file or a directory.'],
+    [['serve', '--demo', '--data', ''], '--data <dir> is empty; name a file or a directory.'],
+    [['service', 'install', '--root', ''], '--root <dir> is empty; name a file or a directory.'],
     [['service', 'start'], "Unknown command 'start'; see `andromeda --help`."],
   ];
   for (const [args, sentence] of rows) {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { test } from 'node:test';
+import { stateDirectory } from '../../src/cli/session/profile-file.ts';
 import { createMachine, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
@@ -112,4 +113,34 @@ test('a damaged session file is named, and no token goes anywhere', async (t) =>
     assert.deepEqual([status, stderr], [1, sentence]);
   }
   assert.equal(requests.length, 0);
+});
+
+test('the session is never kept where the command happens to be given', (t) => {
+  const home = process.env['HOME'];
+  t.after(() => {
+    if (home === undefined) delete process.env['HOME'];
+    else process.env['HOME'] = home;
+  });
+  for (const value of ['', 'relative', '/home/ada']) {
+    process.env['HOME'] = value;
+    for (const base of [undefined, '', 'state']) {
+      const directory = stateDirectory(base === undefined ? {} : { XDG_STATE_HOME: base });
+      assert.ok(isAbsolute(directory), `${value} ${base}: ${directory}`);
+    }
+  }
+  assert.equal(stateDirectory({}), '/home/ada/.local/state/andromeda');
+});
+
+test('an account that the machine does not know, and that has no HOME, is told so where it matters', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, (t) => {
+  const program = join(import.meta.dirname, '../../scripts/andromeda');
+  const unknown = { uid: 54321, gid: 54321, encoding: 'utf8', timeout: 60_000 } as const;
+  if (spawnSync('test', ['-x', program], unknown).status !== 0)
+    return t.skip('the checkout is out of reach of other users');
+  const run = (...args: string[]) =>
+    spawnSync(program, args, { ...unknown, cwd: '/', env: { PATH: process.env['PATH'] } });
+  assert.deepEqual([run('version').status, run('version').stderr], [0, '']);
+  const { status, stdout, stderr } = run('auth', 'status');
+  assert.deepEqual([status, stdout, stderr], [1, '', 'You have no home directory here; set HOME to one.\n']);
 });

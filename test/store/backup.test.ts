@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -272,6 +282,12 @@ test('a backup replaces an older one whole, and nothing else, and leaves nothing
   const before = readFileSync(backup);
   await assert.rejects(writeBackup(old.dataDir, backup, { ...from, signal }), { message: 'enough' });
   assert.ok(readFileSync(backup).equals(before));
+  const link = join(place.path, 'link');
+  symlinkSync('backup', link);
+  await writeBackup(old.dataDir, link, { ...from, version: '9.9.11' });
+  assert.ok(lstatSync(link).isSymbolicLink());
+  assert.equal(restoreBackup(backup, join(place.path, 'data'), now).version, '9.9.11');
+  rmSync(link);
   await assert.rejects(writeBackup(old.dataDir, join(place.path, 'no/where'), from), {
     message: `${join(place.path, 'no/where')} cannot be written: the directory it should be in does not exist.`,
   });

@@ -68,7 +68,7 @@ export const audit = reads<Filter>({
 export const verifyAudit = reads<{ head?: string }>({
   usage: 'verify',
   summary: 'check the whole audit trail; note the head it prints elsewhere, and give it next time',
-  example: 'audit verify --head 17:sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
+  example: 'audit verify --head "$(cat head)"',
   flags: [optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail')],
   formats: ['text', 'json', 'yaml'],
   async run({ api, options }): Promise<Answer> {

@@ -47,7 +47,7 @@ export const grant: Noun = {
       usage: 'add <email>',
       summary: 'share a cluster, or one namespace of it, with a person',
       example:
-        'grant add eve@elsewhere.example --cluster alpha --relation kubernetes.developer --namespace team-a',
+        'grant add eve@elsewhere.example --cluster alpha \\\n      --relation kubernetes.developer --namespace team-a',
       flags: [
         required('--cluster <name>', 'the cluster, by name or ID'),
         required('--relation <relation>', 'what they may do').choices([

@@ -109,7 +109,7 @@ export const member: Noun = {
     writes<InOrganization & { none?: true }>({
       usage: 'permissions <email> [keys...]',
       summary: 'set what a member may do: the complete set',
-      example: 'member permissions bob@physics.example clusters.read clusters.ssh --organization physics',
+      example: 'member permissions bob@physics.example clusters.ssh --organization physics',
       flags: [organizationFlag, optional('--none', 'nothing')],
       async run({ api, options }, email = '', ...keys) {
         const body = { permissions: completeSet('permissions', keys, options.none) };
@@ -119,7 +119,7 @@ export const member: Noun = {
     writes<InOrganization>({
       usage: 'remove <email>',
       summary: 'end a membership: accounts are locked, homes kept, sessions closed',
-      example: "member remove bob@physics.example --organization physics --reason 'left the group'",
+      example: "member remove bob@physics.example --organization physics --reason 'has left'",
       flags: [organizationFlag],
       async run({ api, options }, email = ''): Promise<Answer> {
         const json = await change(api, options, email, 'POST', 'remove');

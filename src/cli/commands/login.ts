@@ -19,6 +19,8 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
   const state = openLocalState();
   const key = await findKey(state, selection);
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
+  // A session that could not be kept is not worth a walk to the browser.
+  await state.exclusively(selection.profile, async () => {});
   return interruptible('Sign-in was cancelled.', async (signal) => {
     const { scope, ...environment } = await discover(key.platformUrl, signal);
     const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });

@@ -1,8 +1,8 @@
 /** The SSH keys on this machine that could be registered, or are. */
 import { readdir, readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseSshPublicKey, type SshPublicKey } from '../../domain/ssh-key.ts';
+import { homeDirectory } from '../session/profile-file.ts';
 
 export interface LocalKey extends SshPublicKey {
   /** The public part; the private one is beside it, without `.pub`. */
@@ -11,7 +11,7 @@ export interface LocalKey extends SshPublicKey {
 
 /** The person's directory for ssh. */
 export function sshDirectory(): string {
-  return join(homedir(), '.ssh');
+  return join(homeDirectory(), '.ssh');
 }
 
 /** The Ed25519 keys in the usual place, the usual one first. */

@@ -3,7 +3,7 @@
  * killed process leaves behind does not stand in the way.
  */
 import { randomUUID } from 'node:crypto';
-import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { open, readFile, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failure } from '../exit.ts';
@@ -38,7 +38,11 @@ async function acquire(path: string, holder: string): Promise<void> {
 /** True when the file was made by this call. */
 async function create(path: string, holder: string): Promise<boolean> {
   try {
-    await writeFile(path, holder, { flag: 'wx', mode: 0o600 });
+    await using file = await open(path, 'wx', 0o600);
+    await file.writeFile(holder).catch(async (error: unknown) => {
+      await rm(path, { force: true }); // on a full disk: without its holder, it would stand in everybody's way
+      throw error;
+    });
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;

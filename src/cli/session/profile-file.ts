@@ -3,7 +3,7 @@
  * themselves, and which sessions lie in the operating system's credential store in place of here.
  */
 import { chmod, mkdir, readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
@@ -22,7 +22,21 @@ export interface ProfileFile {
 /** `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored). */
 export function stateDirectory(env = process.env): string {
   const base = env.XDG_STATE_HOME;
-  return join(base && isAbsolute(base) ? base : join(homedir(), '.local', 'state'), 'andromeda');
+  return join(base && isAbsolute(base) ? base : join(homeDirectory(), '.local', 'state'), 'andromeda');
+}
+
+/** The person's home. Never a relative path: the session would lie wherever the command was given. */
+export function homeDirectory(): string {
+  const homes = [homedir, () => userInfo().homedir].map((find) => {
+    try {
+      return find();
+    } catch {
+      return ''; // an account that the machine does not know, as in a container
+    }
+  });
+  const home = homes.find((path) => isAbsolute(path));
+  if (home === undefined) throw failure('You have no home directory here; set HOME to one.');
+  return home;
 }
 
 /** Makes the directory where it is missing, for its owner alone. */

@@ -5,6 +5,7 @@ import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:
 import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../../src/domain/kubeconfig.ts';
 import { alphaId } from '../admin/operator-api.ts';
@@ -197,6 +198,21 @@ test('slurm-config edit shows what is set, and sends what was made of it', async
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=3\n' })}`]);
   const failed = await edit('exit 1');
   assert.match(failed.stderr, /^The editor '.*editor --wait' did not end well; nothing was changed\.\n$/);
+});
+
+test('Ctrl-C is for the editor, not for us', async (t) => {
+  const { start, directory, puts } = await withSlurm(t);
+  const [ready, go] = [join(directory, 'ready'), join(directory, 'go')];
+  const wait = 'n=0; while [ ! -e "$go" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done';
+  const env = await editor(directory, `go=${go}; touch ${ready}; ${wait}; sed -i s/A=1/A=3/ "$2"`);
+  const { result, interrupt } = start(['slurm-config', 'edit', 'alpha'], { env });
+  for (let tries = 0; tries < 300 && !(await stat(ready).catch(() => undefined)); tries++) await sleep(100);
+  interrupt();
+  await sleep(100);
+  await writeFile(go, '');
+  const { status, stderr } = await result;
+  assert.deepEqual([status, stderr], [0, 'The Slurm configuration of alpha is set.\n']);
+  assert.equal(puts().length, 1);
 });
 
 test("what was edited is not lost when it is refused, and does not undo somebody else's change", async (t) => {

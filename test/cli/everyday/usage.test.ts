@@ -203,6 +203,8 @@ test('what is no Ed25519 public key is refused before anything is sent', async (
   }
   const missing = await run(['keys', 'add']);
   assert.match(missing.stderr, /\.ssh\/id_ed25519\.pub cannot be read: there is no such file\.\n$/);
+  const endless = await run(['keys', 'add', '/dev/zero']);
+  assert.equal(endless.stderr, '/dev/zero cannot be read: it is larger than 16 MiB.\n');
   assert.equal(requests.length, 0);
   const unknown = await run(['keys', 'revoke', 'SHA256:none']);
   assert.deepEqual(
