@@ -1,6 +1,7 @@
 /** The driver on a real Slurm cluster: people come and go, with rollout: live. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { eventually } from '../support/app.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { accountsOn, associations, type Cluster, driverOf, manifest, person, state } from './people.ts';
 
@@ -78,8 +79,12 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
         'runuser -u bob -- sh -c \'echo mine > ~/file; nohup sleep 500 > /dev/null 2>&1 & cd; sbatch --wrap "sleep 500"\'',
       );
       await shell('a1', "runuser -u bob -- sh -c 'setsid sleep 501 > /dev/null 2>&1 &'");
+      const { runningJobs } = await eventually(
+        () => beta.observe(),
+        (report) => report.runningJobs.length > 0,
+      );
       assert.deepEqual(
-        (await beta.observe()).runningJobs.map(({ user, machines }) => [user, machines]),
+        runningJobs.map(({ user, machines }) => [user, machines]),
         [['bob', ['a1']]],
       );
       const report = await beta.apply(manifest([ada]));
@@ -185,7 +190,7 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
     }
     assert.deepEqual(await associations(lab), []);
     assert.equal(await shell('head', 'sacctmgr -nP show account physics'), '');
-    assert.equal(await shell('head', 'squeue -h'), '');
+    assert.equal(await shell('head', 'squeue -h -t running,pending'), '');
     assert.equal(
       await shell(
         'head',

@@ -61,8 +61,16 @@ export interface LabOptions {
   homes?: 'own' | 'shared';
 }
 
-/** On ports of its own, below those that the system gives away. */
+/** On ports of its own, below those that the system gives away; tried once more, for those may be another's. */
 export function startSlurmLab(options: LabOptions = {}): SlurmLab {
+  try {
+    return bringUp(options);
+  } catch {
+    return bringUp(options);
+  }
+}
+
+function bringUp(options: LabOptions): SlurmLab {
   const port = 20_000 + 20 * Math.floor(Math.random() * 500);
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-slurm-'));
   const key = keygen('-t', 'ed25519');

@@ -1,9 +1,9 @@
 /** The parts of the Slurm driver that need no cluster. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
 import { type Facts, readFacts } from '../../src/sync/drivers/slurm/facts.ts';
 import { hostsOf, loginPlaces } from '../../src/sync/drivers/slurm/hosts.ts';
@@ -14,6 +14,13 @@ import { render } from '../../src/sync/drivers/slurm/script/render.ts';
 import { readReport, scriptOf } from '../../src/sync/drivers/slurm/script.ts';
 import { createShell, HostError } from '../../src/sync/drivers/slurm/shell.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+
+after(() => {
+  // Scripts that run on this machine make it; others may be using it.
+  try {
+    rmdirSync('/run/andromeda-slurm');
+  } catch {}
+});
 
 const hostKey = 'ssh-ed25519 AAAA';
 const settings: SlurmSettings = {
@@ -164,7 +171,11 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
   controller: { up: true, words: '', accounting: { up: true, words: '' }, machines: [], jobs: [], site: {} },
   ...changes,
 });
-const report = (said: Record<string, Facts | HostError>, controllerFacts = said['head:22'] as Facts) =>
+const report = (
+  said: Record<string, Facts | HostError>,
+  controllerFacts = said['head:22'] as Facts,
+  more: { isApplying?: boolean; wereUp?: ReadonlySet<string> } = {},
+) =>
   reportOf({
     settings,
     hosts: hostsOf(settings, { nodes: ['a1'], usernames: [] }),
@@ -172,6 +183,9 @@ const report = (said: Record<string, Facts | HostError>, controllerFacts = said[
     facts: new Map(Object.entries(said)),
     problems: new Map(),
     controllerFacts,
+    isApplying: false,
+    wereUp: new Set(),
+    ...more,
   });
 
 test('what counts is what the controller and a login node have; a login node that is behind is not up', () => {
@@ -185,6 +199,17 @@ test('what counts is what the controller and a login node have; a login node tha
   assert.equal(
     report({ 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) }).drifted,
     undefined,
+  );
+});
+
+test('while something is applied, a login node that was up keeps its sessions, and the older version counts', () => {
+  const said = { 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': facts(4) };
+  const wereUp = new Set(['login1', 'login2']);
+  const found = report(said, said['head:22'], { isApplying: true, wereUp });
+  assert.equal(found.manifestGeneration, 4);
+  assert.deepEqual(
+    found.loginNodes.map(({ up }) => up),
+    [true, true],
   );
 });
 

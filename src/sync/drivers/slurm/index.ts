@@ -75,7 +75,9 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
   let usernames: readonly string[] | undefined;
   /** What the controller said when it last answered. */
   let controllerFacts: Facts | undefined;
-  let lastWords: string | undefined;
+  let isApplying = false;
+  let wereUp: ReadonlySet<string> = new Set();
+  const told = new Map<string, string>();
 
   const hosts = () => hostsOf(settings, { nodes, usernames: usernames ?? controllerFacts?.logins ?? [] });
 
@@ -116,6 +118,12 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
     }
   }
 
+  /** What stays as it is is logged once. */
+  function tell(event: string, words = ''): void {
+    if (told.get(event) !== words && words !== '') log.warn(event, { cluster: options.name, words });
+    told.set(event, words);
+  }
+
   const saidOf = (host: Host) => applied.get(host.address) ?? facts.get(host.address);
   const isThere = (host: Host) => saidOf(host) !== undefined && !(saidOf(host) instanceof HostError);
   const factsOf = (host: Host) => saidOf(host) as Facts;
@@ -141,92 +149,24 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
       const said = controller && facts.get(controller.address);
       if (!controllerFacts) throw said instanceof Error ? said : new Error('the controller said nothing');
       const places = loginPlaces(settings, usernames ?? controllerFacts.logins);
-      const report = reportOf({ settings, hosts: hosts(), places, facts, problems, controllerFacts });
-      const words = report.scheduler?.ready?.status === 'True' ? undefined : report.scheduler?.ready?.message;
-      for (const [host, one] of facts) {
-        if (!(one instanceof HostError) && one.drift.length > 0) {
-          log.info('slurm.drifted', { cluster: options.name, host, drift: one.drift });
-        }
-      }
-      if (words !== lastWords && words !== undefined)
-        log.warn('slurm.fault', { cluster: options.name, words });
-      lastWords = words;
+      const report = reportOf({
+        ...{ settings, hosts: hosts(), places, facts, problems, controllerFacts, isApplying, wereUp },
+      });
+      wereUp = new Set(report.loginNodes.filter(({ up }) => up).map(({ name }) => name));
+      tell('slurm.fault', report.scheduler?.ready?.status === 'True' ? '' : report.scheduler?.ready?.message);
+      const drift = [...facts].flatMap(([host, one]) =>
+        one instanceof HostError ? [] : one.drift.map((words) => `${host}: ${words}`),
+      );
+      tell('slurm.drifted', drift.join('; '));
       return report;
     },
 
     async apply(manifest, signal) {
       applied.clear();
-      usernames = manifest.accounts
-        .filter(({ loginState }) => loginState === 'ready')
-        .map(({ username }) => username);
-      await Promise.all(hosts().map((host) => facts.has(host.address) || visit(host, 'observe', [], signal)));
-      const [controller, ...others] = hosts();
-      if (!controller) return;
-      const changes = new Map<string, ReturnType<typeof planHost>>();
-      for (const host of hosts())
-        if (isThere(host)) changes.set(host.address, planHost(factsOf(host), manifest));
-      const planOf = (host: Host) => changes.get(host.address);
-      const isConfigured = (host: Host) => planOf(host)?.configuration.restarts.length === 0;
-      const there = others.filter(isThere);
-
-      // Scripts that the configuration will name, and accounts; on the controller last, whose version counts.
-      await Promise.all(
-        there.map((host) => visit(host, 'apply', applyRows(host, manifest, isConfigured(host)), signal)),
-      );
-      if (isThere(controller)) {
-        const steps = stepRows(settings, isConfigured(controller) ? ['reload'] : ['controller', 'reload']);
-        const said = await visit(
-          controller,
-          'apply',
-          [...applyRows(controller, manifest, true), ...steps],
-          signal,
-        );
-        const isAccepted = !(said instanceof HostError) && !said.refused;
-        const behind = isAccepted ? there.filter((host) => isThere(host) && !isConfigured(host)) : [];
-        const changed = await Promise.all(
-          behind.map((host) => visit(host, 'apply', applyRows(host, manifest, true), signal)),
-        );
-        if (changed.some((one) => !(one instanceof HostError) && one.changed)) {
-          const rows: Row[] = [
-            ['version', ...versionFields(manifest)],
-            ['owe', 'now', 'reload'],
-            ...stepRows(settings, ['reload']),
-          ];
-          await visit(controller, 'restart', rows, signal);
-        }
-      }
-      await restart(manifest, signal);
-      const { added, removed } = planOf(controller)?.accounts ?? { added: [], removed: [] };
-      log.info('slurm.applied', {
-        cluster: options.name,
-        generation: manifest.generation,
-        added: added.length,
-        removed: removed.length,
+      isApplying = true;
+      await applyAll(manifest, signal).finally(() => {
+        isApplying = false;
       });
-
-      function applyRows(
-        host: Host,
-        { accounts, slurmConfiguration }: Manifest,
-        isConfigurationToo: boolean,
-      ): Row[] {
-        const plan = planOf(host);
-        return [
-          ['version', ...versionFields(manifest)],
-          ...accountRows(accounts),
-          ...scriptRows(slurmConfiguration),
-          ...Object.entries(controllerFacts?.controller?.site ?? {}).map(
-            ([kind, value]): Row => ['site', kind, value],
-          ),
-          ...(plan ? oweRows(settings, host, plan.accounts, 'accounts') : []),
-          ...(isConfigurationToo
-            ? [
-                ['configuration', 'apply'] as Row,
-                ...configurationRows(settings, slurmConfiguration),
-                ...(plan ? oweRows(settings, host, plan.configuration, 'configuration') : []),
-              ]
-            : []),
-        ];
-      }
     },
 
     async release(signal) {
@@ -251,6 +191,81 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
     },
     async close() {},
   };
+
+  async function applyAll(manifest: Manifest, signal: AbortSignal): Promise<void> {
+    usernames = manifest.accounts
+      .filter(({ loginState }) => loginState === 'ready')
+      .map(({ username }) => username);
+    await Promise.all(hosts().map((host) => facts.has(host.address) || visit(host, 'observe', [], signal)));
+    const [controller, ...others] = hosts();
+    if (!controller) return;
+    const changes = new Map<string, ReturnType<typeof planHost>>();
+    for (const host of hosts())
+      if (isThere(host)) changes.set(host.address, planHost(factsOf(host), manifest));
+    const planOf = (host: Host) => changes.get(host.address);
+    const isConfigured = (host: Host) => planOf(host)?.configuration.restarts.length === 0;
+    const there = others.filter(isThere);
+
+    // Scripts that the configuration will name, and accounts; on the controller last, whose version counts.
+    await Promise.all(
+      there.map((host) => visit(host, 'apply', applyRows(host, manifest, isConfigured(host)), signal)),
+    );
+    if (isThere(controller)) {
+      const steps = stepRows(settings, isConfigured(controller) ? ['reload'] : ['controller', 'reload']);
+      const said = await visit(
+        controller,
+        'apply',
+        [...applyRows(controller, manifest, true), ...steps],
+        signal,
+      );
+      const isAccepted = !(said instanceof HostError) && !said.refused;
+      const behind = isAccepted ? there.filter((host) => isThere(host) && !isConfigured(host)) : [];
+      const changed = await Promise.all(
+        behind.map((host) => visit(host, 'apply', applyRows(host, manifest, true), signal)),
+      );
+      if (changed.some((one) => !(one instanceof HostError) && one.changed)) {
+        const rows: Row[] = [
+          ['version', ...versionFields(manifest)],
+          ['owe', 'now', 'reload'],
+          ...stepRows(settings, ['reload']),
+        ];
+        await visit(controller, 'restart', rows, signal);
+      }
+    }
+    await restart(manifest, signal);
+    const { added, removed } = planOf(controller)?.accounts ?? { added: [], removed: [] };
+    const level = added.length + removed.length > 0 ? 'info' : 'debug';
+    log[level]('slurm.applied', {
+      cluster: options.name,
+      generation: manifest.generation,
+      added: added.length,
+      removed: removed.length,
+    });
+
+    function applyRows(
+      host: Host,
+      { accounts, slurmConfiguration }: Manifest,
+      isConfigurationToo: boolean,
+    ): Row[] {
+      const plan = planOf(host);
+      return [
+        ['version', ...versionFields(manifest)],
+        ...accountRows(accounts),
+        ...scriptRows(slurmConfiguration),
+        ...Object.entries(controllerFacts?.controller?.site ?? {}).map(
+          ([kind, value]): Row => ['site', kind, value],
+        ),
+        ...(plan ? oweRows(settings, host, plan.accounts, 'accounts') : []),
+        ...(isConfigurationToo
+          ? [
+              ['configuration', 'apply'] as Row,
+              ...configurationRows(settings, slurmConfiguration),
+              ...(plan ? oweRows(settings, host, plan.configuration, 'configuration') : []),
+            ]
+          : []),
+      ];
+    }
+  }
 
   /** Everything that hosts owe: first what people meet, together, then the compute nodes one at a time. */
   async function restart(manifest: Manifest, signal: AbortSignal): Promise<void> {

@@ -21,6 +21,10 @@ export interface Findings {
   problems: ReadonlyMap<string, Facts['problems']>;
   /** What the controller said when it last answered. */
   controllerFacts: Facts;
+  /** Something is being applied: hosts are one step apart. */
+  isApplying: boolean;
+  /** By name: the login nodes that were up in the last report. */
+  wereUp: ReadonlySet<string>;
 }
 
 const none: Version = { generation: 0, listVersion: 0, desiredGeneration: 0 };
@@ -42,34 +46,34 @@ export function reportOf(findings: Findings): Report {
     machines: machines(findings, isAway),
     runningJobs: controller?.jobs ?? [],
     loginMode: settings.loginMode ?? 'Shared',
-    loginNodes: places.map((place) => loginNode(place, facts.get(place.address), version)),
+    loginNodes: places.map((place) => loginNode(place, findings, version)),
     accounts: blockedAccounts(findings),
     failure,
     ...(hasDrifted(findings, version) ? { drifted: true as const } : {}),
   };
 }
 
-/** The newest that both the controller and a login node have: what people can rely on. */
-function versionInForce({ places, facts, controllerFacts }: Findings): Version {
-  const controller = controllerFacts.settled ?? none;
-  const logins = places
+/**
+ * What people can rely on: the newest that both the controller and a login node have; while something is being applied,
+ * what all login nodes that were up have.
+ */
+function versionInForce({ places, facts, controllerFacts, isApplying, wereUp }: Findings): Version {
+  const versions = places
+    .filter(({ name }) => !isApplying || wereUp.has(name))
     .map(({ address }) => facts.get(address))
-    .flatMap((said) => (said && !(said instanceof HostError) ? [said.settled ?? none] : []));
-  const newest = logins.reduce((best, one) => (one.generation > best.generation ? one : best), none);
-  return logins.length === 0 || controller.generation <= newest.generation ? controller : newest;
+    .flatMap((said) => (said && !(said instanceof HostError) ? [said.settled ?? none] : []))
+    .sort((a, b) => a.generation - b.generation);
+  const controller = controllerFacts.settled ?? none;
+  const login = isApplying ? versions[0] : versions.at(-1);
+  return login === undefined || controller.generation <= login.generation ? controller : login;
 }
 
-/** One that is behind lets nobody in until it has caught up. */
-function loginNode(
-  place: LoginPlace,
-  said: Facts | HostError | undefined,
-  version: Version,
-): LoginNodeReport {
-  const { name, host, port, hostKey, username } = place;
-  const up =
-    said !== undefined &&
-    !(said instanceof HostError) &&
-    (said.settled?.generation ?? 0) >= version.generation;
+/** One that comes back and is behind lets nobody in until it has caught up; one that was up keeps its sessions. */
+function loginNode(place: LoginPlace, { facts, wereUp }: Findings, version: Version): LoginNodeReport {
+  const { name, address, host, port, hostKey, username } = place;
+  const said = facts.get(address);
+  const isThere = said !== undefined && !(said instanceof HostError);
+  const up = isThere && (wereUp.has(name) || (said.settled?.generation ?? 0) >= version.generation);
   return { name, host, port, hostKey, up, ...(username === undefined ? {} : { username }) };
 }
 
