@@ -61,8 +61,12 @@ export async function visibleCluster(
 /** A cluster of the organization named. Throws `not_found`. */
 export async function clusterOf(db: Reader, orgId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
-  if (cluster?.organization_id !== orgId) {
-    throw new DomainError('not_found', 'The organization has no such cluster.');
-  }
+  requireOwn(cluster, orgId);
   return cluster;
+}
+
+/** Throws `not_found` for anything but a cluster of the organization named. */
+export function requireOwn(cluster: Cluster | undefined, orgId: string): asserts cluster is Cluster {
+  if (cluster?.organization_id === orgId) return;
+  throw new DomainError('not_found', 'The organization has no such cluster.');
 }

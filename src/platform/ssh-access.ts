@@ -2,10 +2,13 @@
 import { loginModeOf, loginNodesFor } from '../domain/manifest.ts';
 import { type AccessFacts, isObservationCurrent, readinessReason } from '../domain/readiness.ts';
 import { findAccessList, findListPerson } from '../store/access-lists.ts';
+import { findCluster } from '../store/clusters.ts';
+import type { Reader } from '../store/index.ts';
 import { findObservation, findObservedAccount, reportOf } from '../store/observations.ts';
 import { listActiveFingerprints } from '../store/ssh-keys.ts';
 import { fromTime } from '../store/time.ts';
-import { clusterOf, requireClusterId, requirePermission } from './access.ts';
+import { whileUnchanged } from '../store/unchanged.ts';
+import { requireClusterId, requireOwn, requirePermission } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
 
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
@@ -17,16 +20,17 @@ export async function getSshAccess(
   const { userId } = caller;
   const clusterId = requireClusterId(path.clusterId);
   await requirePermission(db, { userId, orgId: query.organizationId, permission: 'clusters.ssh' });
-  const cluster = await clusterOf(db, query.organizationId, clusterId);
-  const [person, active, list, observation, account] = await Promise.all([
+  // The same for everyone who asks.
+  const { cluster, list, observation, report } = await whileUnchanged(store, `ssh-access/${clusterId}`, () =>
+    clusterSide(db, clusterId),
+  );
+  requireOwn(cluster, query.organizationId);
+  const [person, active, account] = await Promise.all([
     findListPerson(db, clusterId, userId),
     listActiveFingerprints(db, userId),
-    findAccessList(db, clusterId),
-    findObservation(db, clusterId),
     findObservedAccount(db, clusterId, userId),
   ]);
   const username = person?.username ?? '';
-  const report = observation && reportOf(observation);
   const takesAccessList = cluster.scheduler === 'sunk';
   const facts: AccessFacts = {
     clusterState: cluster.state,
@@ -62,4 +66,13 @@ export async function getSshAccess(
     observation_current: isObservationCurrent(facts),
     ...(observation ? { observed_at: observation.observed_at } : {}),
   };
+}
+
+async function clusterSide(db: Reader, clusterId: string) {
+  const [cluster, list, observation] = await Promise.all([
+    findCluster(db, clusterId),
+    findAccessList(db, clusterId),
+    findObservation(db, clusterId),
+  ]);
+  return { cluster, list, observation, report: observation && reportOf(observation) };
 }

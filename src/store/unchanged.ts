@@ -12,7 +12,7 @@ interface Kept {
 
 const keptOf = new WeakMap<Store, Kept>();
 /** Some lists are long. */
-const most = 16;
+const most = 32;
 
 /**
  * What `make` makes for a key, frozen; the same object again for whoever asks before the next commit, by this process or
