@@ -5,6 +5,8 @@
  * newline, no backslash before a quote or a backslash, and no `!`.
  * Lines are latin1 strings: one character, one byte, so a command that is not UTF-8 comes through unharmed.
  */
+import { isUtf8 } from 'node:buffer';
+
 const choose = [
   'if [ -f "$s" ] && [ -x "$s" ]; then :;',
   'elif [ -x /bin/bash ]; then',
@@ -28,10 +30,16 @@ export function commandLine(shell: string, command: string): string {
   return `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${words.quoted}`;
 }
 
+/** The line in the place of one that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
+export const tooLongLine =
+  'exec /bin/sh -c \'echo "andromeda: the command is too long for this login node" >&2; exit 126\'';
+
 /** Positional argument `position`, read into `name`. What single quotes cannot carry everywhere travels in octal. */
 function argument(name: string, position: number, value: string) {
-  if (!/[\\!\n\r]/.test(value)) return { read: `${name}=$${position};`, quoted: quote(value) };
-  const octal = value.replace(/[\\!\n\r]/g, (c) => `\\0${c.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  // Not every shell, nor every login node, passes on bytes that are no UTF-8.
+  const troubles = isUtf8(Buffer.from(value, 'latin1')) ? /[\\!\n\r]/g : /[\\!\n\r\x80-\xff]/g;
+  if (value.search(troubles) === -1) return { read: `${name}=$${position};`, quoted: quote(value) };
+  const octal = value.replace(troubles, (c) => `\\0${c.charCodeAt(0).toString(8).padStart(3, '0')}`);
   // The underscore keeps trailing newlines, which $( ) would drop.
   return {
     read: `${name}=$(printf "%b_" "$${position}"); ${name}=\${${name}%_};`,

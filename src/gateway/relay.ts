@@ -5,6 +5,7 @@
  */
 import { type Channel, createChannels } from './channels.ts';
 import type { Use } from './events.ts';
+import { tooLongLine } from './exec-line.ts';
 import type { GatewayLimits } from './limits.ts';
 import {
   channelFailure,
@@ -218,14 +219,14 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
       if (wantsReply) channel.owed.push('node');
       if (name === 'subsystem') onUse({ kind: 'sftp' });
       toNode(payload);
-    } else if (verdict.do === 'exec' && verdict.command.length <= longestLine(node)) {
+    } else if (verdict.do === 'exec') {
       if (wantsReply) channel.owed.push('node');
       onUse(name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' });
-      const line = Buffer.from(verdict.command, 'latin1');
+      const fits = verdict.command.length <= longestLine(node);
+      const line = Buffer.from(fits ? verdict.command : tooLongLine, 'latin1');
       const to = { uint32: channel.node ?? 0 };
       node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, line));
     } else {
-      if (verdict.do === 'exec') client.send(standardError(channel.client, TOO_LONG));
       if (!wantsReply) return;
       if (channel.owed.length > 0) channel.owed.push('refusal');
       else client.send(channelFailure(channel.client));
@@ -275,10 +276,11 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 }
 
-const TOO_LONG = 'andromeda: the command is too long for this login node\r\n';
-
-/** OpenSSH takes packets of 256 KiB; others may end the connection above what RFC 4253, section 6.1, asks of them. */
-const longestLine = (node: Transport) => (node.software.startsWith('OpenSSH') ? 250 : 32) * 1024;
+/**
+ * OpenSSH takes packets of 256 KiB; others may end the connection above what RFC 4253, section 6.1, asks of them. The
+ * embedded login node is one of those, for all its name: a version follows where it is OpenSSH.
+ */
+const longestLine = (node: Transport) => (/^OpenSSH_\d/.test(node.software) ? 250 : 32) * 1024;
 
 const recipient = (payload: Buffer) => {
   if (payload.length < 5) throw new WireError('message ends too soon');

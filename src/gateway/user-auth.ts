@@ -52,12 +52,20 @@ interface Request {
 /** Requests that arrive while one is being decided. Clients wait; more than this is a flood. */
 const MAX_WAITING = 8;
 
+/** Requests of one connection for each attempt it has: to ask for the methods, to offer a key, to prove it, and one to spare. */
+const REQUESTS_EACH = 4;
+
+/** An agent with many keys is the usual cause. */
+const TOO_MANY =
+  'Too many authentication failures. If you have many keys, name the right one: ssh -i FILE -o IdentitiesOnly=yes';
+
 /** Takes over the client's messages until somebody is proven. */
 export function startUserAuth(options: UserAuthOptions): void {
   const { client, limits, remoteAddress } = options;
   const waiting: Request[] = [];
   let serviceGranted = false;
   let failures = 0;
+  let requests = 0;
   let busy = false;
   let done = false;
 
@@ -97,6 +105,11 @@ export function startUserAuth(options: UserAuthOptions): void {
     const { loginName, key } = request;
     if (request.service !== 'ssh-connection')
       return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    requests += 1;
+    if (requests > limits.maxAuthAttempts * REQUESTS_EACH) {
+      options.onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
+      return fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    }
     // Every client asks "none" to learn the methods: that is no attempt.
     if (request.method === 'none') return void client.send(authFailure());
     const held = options.holdBack(loginName);
@@ -140,8 +153,7 @@ export function startUserAuth(options: UserAuthOptions): void {
   function fail(attempt: Partial<Attempt>, refused: Refused) {
     options.onRefused({ remoteAddress, ...attempt }, refused);
     failures += 1;
-    if (failures >= limits.maxAuthAttempts)
-      return fault(DISCONNECT.NO_MORE_AUTH_METHODS, 'Too many authentication failures');
+    if (failures >= limits.maxAuthAttempts) return fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
     client.send(authFailure());
   }
 }

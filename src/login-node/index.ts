@@ -17,6 +17,7 @@ import { inheritedEnvironment } from '../embedded.ts';
 import type { Logger } from '../log.ts';
 import { roomProcess } from './entry.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
+import { endProcesses } from './processes.ts';
 
 export type { Account } from './messages.ts';
 
@@ -65,6 +66,7 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
     env: { PATH: process.env['PATH'] ?? '', ...inheritedEnvironment() },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
+  let { port } = options;
   let running = true;
   let stopping = false;
   let nextId = 0;
@@ -78,7 +80,8 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
         log.error('login_node_exited', { pid: child.pid, code, signal, dataDir: options.dataDir });
       for (const answer of waiting.values()) answer('The login node has ended.');
       waiting.clear();
-      resolve();
+      if (code === 0 || port === undefined) resolve();
+      else endLeftBehind(port).then(resolve);
     };
     child.once('exit', over);
     child.on('error', (error) => {
@@ -96,6 +99,7 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
         case 'log':
           return log[message.level](message.event, message.fields);
         case 'ready':
+          port = message.port;
           return resolve(message);
         case 'failed':
           stopping = true;
@@ -120,6 +124,13 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
   };
   tell(child, { type: 'start', settings });
 
+  /** It had no time to end its sessions. Its mount namespace is not known here, so their environment tells. */
+  async function endLeftBehind(itsPort: number): Promise<void> {
+    await endProcesses({ place: { kind: 'root' }, port: itsPort }).catch((error) =>
+      log.error('login_node_sessions_left', { error }),
+    );
+  }
+
   async function stop(): Promise<void> {
     stopping = true;
     if (!running) return;
@@ -129,13 +140,13 @@ export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNo
     clearTimeout(timer);
   }
 
-  const { port, hostKey } = await ready.catch(async (error: unknown) => {
+  const { hostKey, port: itsPort } = await ready.catch(async (error: unknown) => {
     await stop();
     throw error;
   });
   return {
     host: '127.0.0.1',
-    port,
+    port: itsPort,
     hostKey,
     pid: child.pid ?? 0,
     exited,

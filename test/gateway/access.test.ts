@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 
@@ -95,6 +95,36 @@ for (const [what, said, change] of closings)
     assert.match(again.err, /Permission denied/);
   });
 
+test('one gateway serves many clusters, which show the same host key; a Kubernetes-only cluster lets nobody in', async () => {
+  const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+  const [first] = physics.clusters ?? [];
+  assert.ok(first);
+  const clusters = [...(physics.clusters ?? []), { ...first, name: 'gamma', id: gamma }];
+  await using service = await startTestApp({ lab: { ...physics, clusters } });
+  using bob = await sshPerson(service, 'bob');
+  const path = `/clusters/${gamma}/ssh-access?organizationId=${bob.orgId}`;
+  const access = async () => (await service.platform(path, { as: 'bob' })).body;
+  const { host_key } = await eventually(access, ({ ready }) => ready === true);
+  assert.equal(host_key, (await bob.access())['host_key']);
+  bob.options.splice(bob.options.indexOf('-l'), 2);
+  const as = (cluster: string) => bob.ssh(['-l', `${cluster}.bob`, bob.target, 'true']);
+  for (const cluster of [alpha, gamma]) assert.equal((await as(cluster)).status, 0);
+  assert.match((await as(beta)).err, /Permission denied/);
+});
+
+test('when the login node restarts for a user-list change, another person’s first key: a line that says so', async () => {
+  await using service = await startTestApp({ gatewayLimits: { recheckSeconds: 60 } });
+  using bob = await sshPerson(service, 'bob');
+  const open = await openAll(bob, service);
+  using ada = await sshPerson(service, 'ada');
+  for (const { err } of await Promise.all([open.shell, open.forward, open.transfer]))
+    assert.match(err, /The login node is restarting\. Log in again in a moment\./);
+  for (const person of [ada, bob]) {
+    await eventually(person.access, ({ ready }) => ready === true);
+    assert.equal((await person.ssh([person.target, 'pwd'])).out, `/home/${person === ada ? 'ada' : 'bob'}\n`);
+  }
+});
+
 test('not closed: by another member’s key change that leaves the user list unchanged, nor by a shell or permission change of one’s own', async () => {
   await using service = await startTestApp();
   using bob = await sshPerson(service, 'bob');
@@ -102,14 +132,15 @@ test('not closed: by another member’s key change that leaves the user list unc
   const session = bob.start([bob.target, 'echo up; exec sleep 60']);
   await session.said;
   using second = await sshPerson(service, 'ada');
-  await service.write(`/me/ssh-keys/${second.keyId}/revoke`, { as: 'ada' });
-  await service.write('/me/login-shell', { as: 'bob', method: 'PUT', body: { login_shell: '/bin/sh' } });
-  await service.write(`/organizations/${bob.orgId}/members/${bob.userId}/permissions`, {
-    as: 'ada',
-    method: 'PUT',
-    body: { permissions: ['clusters.read', 'clusters.ssh.admin'] },
-  });
-  await eventually(bob.access, ({ ready }) => ready === true);
+  const member = `/organizations/${bob.orgId}/members/${bob.userId}`;
+  const body = { permissions: ['clusters.read', 'clusters.ssh.admin'] };
+  for (const { status } of [
+    await service.write(`/me/ssh-keys/${second.keyId}/revoke`, { as: 'ada' }),
+    await service.write('/me/login-preferences', { as: 'bob', method: 'PUT', body: { shell: '/bin/sh' } }),
+    await service.write(`${member}/permissions`, { as: 'ada', method: 'PUT', body }),
+  ])
+    assert.equal(status, 200);
+  await eventually(bob.access, ({ ready, shell }) => ready === true && shell === '/bin/sh');
   await sleep(1500);
   assert.equal(session.child.exitCode, null);
   assert.equal((await ada.ssh([ada.target, 'exit 4'])).status, 4);

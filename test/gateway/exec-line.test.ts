@@ -42,6 +42,14 @@ for (const account of shells)
       assert.equal(ran.out, out);
     });
 
+for (const account of shells)
+  test(`a command that is not UTF-8 keeps its bytes through an account whose shell is ${account}`, () => {
+    const line = commandLine('/bin/sh', `printf '%s' '\xff\xfe caf\xe9 \x80!'`);
+    assert.match(line, /^[\x20-\x7e]+$/);
+    const ran = spawnSync(account, ['-c', line]);
+    assert.equal(ran.stdout.toString('latin1'), '\xff\xfe caf\xe9 \x80!');
+  });
+
 test('the exit status returned is the command’s', () => {
   assert.equal(run('/bin/sh', commandLine('/bin/bash', 'exit 7')).status, 7);
 });

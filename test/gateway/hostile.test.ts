@@ -140,6 +140,22 @@ describe('the gateway survives', { skip: whyNot }, () => {
       client.close(11, 'done', 100);
     });
 
+  for (const what of ['asking for the methods', 'offering a key that may come in'])
+    test(`attempts are bounded, ${what} again and again among them`, async () => {
+      const { client, ended, until } = await rawClient(false);
+      client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+      const key = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8')).getPublicSSH();
+      const how = what.startsWith('offering')
+        ? (['publickey', false, 'ssh-ed25519', key] as const)
+        : ['none'];
+      for (let answers = 0; answers < 100 && !ended(); answers += 1) {
+        client.send(message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', ...how));
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      await until(ended);
+      assert.match(ended(), /Too many authentication failures/);
+    });
+
   test('a channel before the login is not opened', async () => {
     const { client, next } = await rawClient(false);
     client.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: 0 }, { uint32: 1 }, { uint32: 1 }));

@@ -68,6 +68,22 @@ test('a login node that crashes is logged and no longer running', { skip }, asyn
   await assert.rejects(at.node.setAccounts([]), /not running/);
 });
 
+test('nothing of its sessions is left behind when a login node crashes', { skip }, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const session = spawn(
+      'ssh',
+      sshArguments(at, 'trap "" HUP; setsid sleep 100 & echo $! $$; sleep 100; true'),
+    );
+    t.after(() => session.kill('SIGKILL'));
+    const pids = (await firstLine(session)).split(' ').map(Number);
+    assert.deepEqual(pids.map(alive), [true, true]);
+    process.kill(at.node.pid, 'SIGKILL');
+    await at.node.exited;
+    await until(() => !pids.some(alive), `${pids} ended`);
+  }
+});
+
 test('accounts that are root or no names are refused', async (t) => {
   await assert.rejects(bench(t, { accounts: [{ ...ada, uid: 0 }] }), /No session runs as uid or gid 0/);
   await assert.rejects(bench(t, { accounts: [{ ...ada, username: '../ada' }] }), /is not a username/);

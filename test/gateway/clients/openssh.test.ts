@@ -4,7 +4,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import pty from 'node-pty';
-import { finished, freePort } from '../lab.ts';
+import { finished, firstOutput, freePort } from '../lab.ts';
 import { echoServer, startMaster, until, withEachNode } from './nodes.ts';
 
 withEachNode('ssh', (at) => {
@@ -53,6 +53,25 @@ withEachNode('ssh', (at) => {
   test('exec: stdout and stderr apart, the exit status, the end of input', async () => {
     const ran = await at.lab.ssh(['gateway', 'wc -c; echo late >&2; exit 3'], 'twelve bytes');
     assert.deepEqual(ran, { status: 3, signal: null, out: '12\n', err: 'late\n' });
+  });
+
+  test('a command longer than the login node takes is refused in words, and its neighbours go on', async (t) => {
+    const control = await startMaster(t, at.lab);
+    const length = at.kind === 'sshd' ? 256_000 : 33_000;
+    const half = 'a'.repeat(length / 2);
+    const beside = at.lab.start('ssh', [...at.lab.options, ...control, 'gateway', 'echo up; cat']);
+    await firstOutput(beside);
+    for (const way of [control, []]) {
+      const { status, err } = await at.lab.ssh([...way, 'gateway', `: ${half}`, half]);
+      assert.equal(err, 'andromeda: the command is too long for this login node\n');
+      assert.equal(status, 126);
+    }
+    const ended = finished(beside);
+    beside.stdin?.end('still here');
+    const { status, out } = await ended;
+    assert.deepEqual([status, out], [0, 'still here']);
+    const most = await at.lab.ssh([...control, 'gateway', `: ${'a'.repeat(30_000)}; echo taken`]);
+    assert.equal(most.out, 'taken\n');
   });
 
   test('-N -L: twenty connections at once, each half-closed, none cut short', async (t) => {
