@@ -24,6 +24,8 @@ export interface LoginNode {
 export interface LoginFacts {
   clusterId: string;
   clusterState: string;
+  /** Whether people have accounts there at all: on a Kubernetes-only cluster they do not. */
+  takesAccessList: boolean;
   userId: string;
   username: string;
   /** Whether they belong to the cluster's organization now, and neither is out of service. */
@@ -109,6 +111,12 @@ function findObstacle(
     return [
       'cluster_inactive',
       `This cluster is ${clusterState} (cluster_inactive); logins open when it is active.`,
+    ];
+  }
+  if (!facts.takesAccessList) {
+    return [
+      'gateway_unavailable',
+      'This cluster runs Kubernetes only and has no SSH logins (gateway_unavailable). Use kubectl with its kubeconfig.',
     ];
   }
   const freshMs = Math.max(observationFreshnessMs, open?.graceMs ?? 0);

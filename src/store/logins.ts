@@ -46,6 +46,7 @@ export async function findLoginFacts(
       'c.id as clusterId',
       'c.organization_id',
       'c.state',
+      'c.scheduler',
       'n.user_id',
       'm.role',
       'm.lifecycle_state as membership_state',
@@ -82,6 +83,7 @@ export async function findLoginFacts(
   return {
     clusterId: row.clusterId,
     clusterState: row.state,
+    takesAccessList: row.scheduler === 'sunk',
     userId: row.user_id,
     username: login.username,
     member:

@@ -16,6 +16,7 @@ const facts: LoginFacts = {
   shell: '/bin/zsh',
   key: { id: 'ssh_key_1', fingerprint: 'SHA256:a', active: true },
   inManifest: true,
+  takesAccessList: true,
   confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b'] },
   loginNodes: [
     { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' },
@@ -129,6 +130,7 @@ const said: [string, Partial<LoginFacts>, RegExp][] = [
     { confirmed: undefined, failure: 'no disk' },
     /fault.*\(projection_pending\)\. Please tell your administrator/,
   ],
+  ['a cluster without accounts', { takesAccessList: false }, /Kubernetes only.*Use kubectl/],
   ['no login node', { loginNodes: [] }, /\(gateway_unavailable\)\. Try again in a minute/],
 ];
 for (const [what, fact, message] of said) {

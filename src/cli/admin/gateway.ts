@@ -1,7 +1,7 @@
 /** `andromeda admin gateway`. */
 import { usage } from '../exit.ts';
 import { oneLine } from '../output.ts';
-import { type Noun, reads, required } from '../verb.ts';
+import { type Noun, optional, reads, required } from '../verb.ts';
 import { sshdLines } from './sshd-lines.ts';
 
 export interface Gateway {
@@ -22,7 +22,7 @@ export const gateway: Noun = {
         return { json, text: oneLine(json.public_key) };
       },
     }),
-    reads<{ from: string }>({
+    reads<{ from: string; manage?: string }>({
       usage: 'sshd',
       summary: 'print what the sshd of a login node needs, as lines for its configuration',
       example: 'gateway sshd --from 10.0.0.1 > 10-andromeda.conf',
@@ -32,12 +32,15 @@ export const gateway: Noun = {
           '--from <addresses>',
           'where the gateway connects from: IP addresses or networks, with commas',
         ),
+        optional('--manage <user>', 'the account that manages the machine from there, as in the lab file'),
       ],
-      async run({ api, options: { from } }) {
+      async run({ api, options: { from, manage } }) {
         if (!/^[0-9a-fA-F.:]+(\/\d{1,3})?(,[0-9a-fA-F.:]+(\/\d{1,3})?)*$/.test(from))
           throw usage(`'${from}' is not a list of IP addresses or networks.`);
+        if (manage !== undefined && !/^[A-Za-z_][A-Za-z0-9._-]{0,31}$/.test(manage))
+          throw usage(`'${manage}' is not the name of an account.`);
         const { public_key } = await api.get<Gateway>('/operator/gateway');
-        const text = sshdLines({ publicKey: oneLine(public_key), from });
+        const text = sshdLines({ publicKey: oneLine(public_key), from, ...(manage && { manage }) });
         return { json: { sshd_config: text }, text };
       },
     }),

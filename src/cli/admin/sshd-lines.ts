@@ -3,8 +3,17 @@
 /** The file on the login node that holds the gateway's public key. */
 const keyFile = '/etc/ssh/andromeda_gateway.pub';
 
-/** `publicKey` is the gateway's, one line; `from` the addresses that it connects from, as sshd's Match takes them. */
-export function sshdLines({ publicKey, from }: { publicKey: string; from: string }): string {
+export interface SshdNeeds {
+  /** The gateway's, one line. */
+  publicKey: string;
+  /** The addresses that it connects from, as sshd's Match takes them. */
+  from: string;
+  /** The account that manages the host from there, where it does. */
+  manage?: string;
+}
+
+/** The lines, without a last newline. */
+export function sshdLines({ publicKey, from, manage }: SshdNeeds): string {
   return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and this line
 # as ${keyFile} (owned by root, mode 644):
 #
@@ -16,7 +25,7 @@ export function sshdLines({ publicKey, from }: { publicKey: string; from: string
 MaxStartups 1000:30:2000
 # With OpenSSH 9.8 and later take the # away: one person's failures must not shut out everyone behind the gateway.
 #PerSourcePenaltyExemptList ${from}
-
+${manage === undefined ? '' : managing(manage, from)}
 Match Address ${from}
     # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
     # There is no certificate authority to trust: TrustedUserCAKeys is not used.
@@ -34,4 +43,15 @@ Match Address ${from}
     MaxSessions 512
 
 Match all`;
+}
+
+/** Before the lines for people, as sshd takes the first that it finds: the gateway's key must not open this account. */
+function managing(user: string, from: string): string {
+  return `
+Match User ${user} Address ${from}
+    # Andromeda manages this machine from there, with a key of its own.
+    AuthorizedKeysFile .ssh/authorized_keys
+    AuthenticationMethods publickey
+    PermitRootLogin prohibit-password
+`;
 }

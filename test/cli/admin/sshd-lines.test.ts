@@ -62,15 +62,36 @@ test('an address that is none is a usage error', async (t) => {
   }
 });
 
+const managed = golden.replace(
+  'Match Address',
+  `Match User root Address 10.0.0.1,fd00::/64
+    # Andromeda manages this machine from there, with a key of its own.
+    AuthorizedKeysFile .ssh/authorized_keys
+    AuthenticationMethods publickey
+    PermitRootLogin prohibit-password
+
+Match Address`,
+);
+
+test('with --manage, that account keeps its own keys', async (t) => {
+  const { run } = await signedIn(t, routes);
+  const args = ['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64', '--manage'];
+  const { status, stdout, stderr } = await run([...args, 'root']);
+  assert.deepEqual([stderr, stdout, status], ['', managed, 0]);
+  for (const name of ['root Address *', '*', '', 'root\nMatch all']) {
+    assert.deepEqual([(await run([...args, name])).status, name], [2, name]);
+  }
+});
+
 const sshd = '/usr/sbin/sshd';
 test('sshd takes them, for the gateway and for nobody else', { skip: !existsSync(sshd) && 'no sshd' }, () => {
   using directory = temporaryDirectory();
   const hostKey = join(directory.path, 'host');
   writeFileSync(hostKey, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });
   const file = join(directory.path, 'sshd_config');
-  writeFileSync(file, `HostKey ${hostKey}\n${golden}PrintMotd no\n`);
-  const settings = (address: string) => {
-    const args = ['-T', '-f', file, '-C', `addr=${address},user=nobody,host=x,laddr=10.0.0.2,lport=22`];
+  writeFileSync(file, `HostKey ${hostKey}\n${managed}PrintMotd no\n`);
+  const settings = (address: string, user = 'nobody') => {
+    const args = ['-T', '-f', file, '-C', `addr=${address},user=${user},host=x,laddr=10.0.0.2,lport=22`];
     const ran = spawnSync(sshd, args, { encoding: 'utf8' });
     assert.equal(ran.status, 0, ran.stderr);
     return ran.stdout.toLowerCase().split('\n');
@@ -90,5 +111,8 @@ test('sshd takes them, for the gateway and for nobody else', { skip: !existsSync
   assert.ok(gateway.includes('maxstartups 1000:30:2000'));
   assert.ok(gateway.includes('printmotd no') && other.includes('printmotd no'));
   for (const line of ours.slice(0, 1)) assert.ok(!other.includes(line), line);
+  const manager = settings('10.0.0.1', 'root');
+  assert.ok(manager.includes('authorizedkeysfile .ssh/authorized_keys'));
+  assert.ok(manager.includes('permitrootlogin without-password'));
   assert.ok(other.includes('allowtcpforwarding yes') && other.includes('maxsessions 10'));
 });
