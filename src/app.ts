@@ -25,6 +25,7 @@ import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
 import { findLoginFacts } from './store/logins.ts';
+import { closeLostSessions } from './store/session-records.ts';
 import { startSyncLoop } from './sync/index.ts';
 
 export interface AppOptions {
@@ -76,6 +77,8 @@ export async function startApp(options: AppOptions): Promise<App> {
       fronts.push(await serveHttp('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
+    const lost = await closeLostSessions(store, new Date(now()).toISOString());
+    if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
     const records = startSessionRecords(store, log);
     parts.defer(() => records.stop());
     const gateway = await openGateway(config, { store, hostKey, clientKey, records, log, now });

@@ -314,6 +314,12 @@ export interface IssuerRecordTable {
   consumed_at: number | null;
 }
 
+export interface OpenSessionTable {
+  id: string;
+  /** The audit entry of its opening, as JSON. */
+  entry: string;
+}
+
 export interface Schema {
   users: UserTable;
   identities: IdentityTable;
@@ -343,4 +349,5 @@ export interface Schema {
   counters: CounterTable;
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
+  open_sessions: OpenSessionTable;
 }

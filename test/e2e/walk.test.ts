@@ -4,6 +4,7 @@ import { execFile, spawn } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import Database from 'better-sqlite3';
 import pty from 'node-pty';
 import { eventually } from '../support/app.ts';
 import { noBrowser, withPage } from '../support/browser.ts';
@@ -142,13 +143,30 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
   });
 
   await t.test('a second start, after kill -9, finds everything as it was', async () => {
+    const entries = (operation: string) => {
+      const database = new Database(join(data.path, 'andromeda.db'), { readonly: true });
+      const rows = database
+        .prepare('select target, reason from audit_entries where operation = ? order by seq')
+        .all(operation) as { target: string; reason: string }[];
+      database.close();
+      return rows;
+    };
+    const before = entries('ssh.session.opened').length;
+    const cutOff = shell(login(`${sshCommand} 'sleep 60'`));
+    const opened = await eventually(
+      async () => entries('ssh.session.opened'),
+      ({ length }) => length > before,
+    );
     await demo.exit('SIGKILL');
+    assert.equal((await cutOff).code, 255);
     const { page } = demo;
     demo = await startDemo(data.path);
     assert.equal(demo.page, page);
     await eventually(access, ({ ready }) => ready, 10_000);
     const file = await shell(login(`${sshCommand} 'wc -c < copied.bin'`));
     assert.equal(file.stdout.trim(), '300000', file.stderr);
+    const [lost, ...more] = entries('ssh.session.closed').filter(({ reason }) => reason.includes('cut off'));
+    assert.deepEqual([lost?.target, more], [opened.at(-1)?.target, []], 'the trail says that it ended');
   });
 
   await t.test('6. revoking the key ends the open session within seconds', async () => {

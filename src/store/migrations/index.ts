@@ -5,6 +5,7 @@ import { operators } from './0002-operators.ts';
 import { oneListAnOrganization } from './0003-one-list-an-organization.ts';
 import { slurmConfigurations } from './0004-slurm-configurations.ts';
 import { auditGrows } from './0005-audit-grows.ts';
+import { openSessions } from './0006-open-sessions.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -12,4 +13,5 @@ export const migrations: Record<string, Migration> = {
   '0003-one-list-an-organization': oneListAnOrganization,
   '0004-slurm-configurations': slurmConfigurations,
   '0005-audit-grows': auditGrows,
+  '0006-open-sessions': openSessions,
 };
