@@ -86,7 +86,10 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
     worker.isGathering = false;
     worker.running = pass(worker).then((delayMs) => {
       worker.running = undefined;
-      if (delayMs !== undefined) schedule(worker, delayMs);
+      if (delayMs === undefined) return;
+      // Asked only now: what changes between the end of the pass and here would wait for an interval.
+      const isDue = worker.dirty && worker.failures === 0;
+      schedule(worker, isDue ? (worker.driver?.gatherMs ?? 0) : delayMs);
     });
   }
 
@@ -131,7 +134,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
         if (changedAt !== undefined)
           log.debug('sync.converged', { cluster: cluster.name, ms: since(changedAt) });
       }
-      return worker.dirty ? (worker.driver?.gatherMs ?? 0) : untilWake(wakeAt);
+      return untilWake(wakeAt);
     } catch (error) {
       worker.failures += 1;
       worker.changedAt = changedAt ?? worker.changedAt;

@@ -4,12 +4,13 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Decision, Route } from '../../src/gateway/decision.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/index.ts';
 import { createLogger } from '../../src/log.ts';
+import { freePorts } from '../support/ports.ts';
 
 /** Why these tests cannot run here, or false. */
 export const whyNot: string | false =
@@ -195,16 +196,9 @@ export function firstOutput(child: ChildProcess): Promise<string> {
 }
 
 /** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
 }
 
 async function listening(port: number): Promise<void> {

@@ -1,16 +1,24 @@
-import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
+
+/** Below the ports that outgoing connections and Slurm labs get, and for each process from a place of its own. */
+const first = 10_000;
+const last = 20_000;
+let next = first + ((process.pid * 61) % (last - first));
 
 /** Ports that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
+  const ports: number[] = [];
+  while (ports.length < count) {
+    next = next >= last ? first : next + 1;
+    if (await isFree(next)) ports.push(next);
+  }
   return ports;
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }

@@ -11,7 +11,7 @@ import {
   startRelease,
   updateClusterSettings,
 } from '../../src/store/clusters.ts';
-import type { Store } from '../../src/store/index.ts';
+import type { Change, Store } from '../../src/store/index.ts';
 import { findObservation, findObservedAccount } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
 import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
@@ -265,6 +265,51 @@ test('a control plane that is not ready leaves the cluster provisioning', async 
     (count) => count > 3,
   );
   assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
+});
+
+test('a change at the very end of a pass brings the next one', async () => {
+  await using opened = await openTestStore(lab);
+  let tell: (changes: Change[]) => void = () => {};
+  let passes = 0;
+  let changesAfter: number | undefined;
+  const log = createLogger('debug', (line) => {
+    const { event, cluster } = JSON.parse(line);
+    if (event !== 'sync.passed' || cluster !== 'alpha') return;
+    passes += 1;
+    // Behind what is left of the pass, and before anything that waits for its end.
+    if (passes === changesAfter) queueMicrotask(() => tell([{ clusterId: alpha?.id ?? '' }]));
+  });
+  const [alpha] = await opened.store.read
+    .selectFrom('clusters')
+    .selectAll()
+    .where('name', '=', 'alpha')
+    .execute();
+  const loop = await startSyncLoop({
+    store: {
+      ...opened.store,
+      onChange(listener) {
+        tell = listener;
+        return () => {};
+      },
+    },
+    createDriver: async () => new HandMade(),
+    intervalMs: 3_600_000,
+    log,
+    now: Date.now,
+  });
+  try {
+    // What the first pass itself changed may bring a second one.
+    await new Promise((done) => setTimeout(done, 300));
+    const before = passes;
+    changesAfter = before + 1;
+    tell([{ clusterId: alpha?.id ?? '' }]);
+    await eventually(
+      async () => passes,
+      (count) => count === before + 2,
+    );
+  } finally {
+    await loop.stop();
+  }
 });
 
 test('a cluster configuration alone is applied, and is no new generation of the list', async () => {
