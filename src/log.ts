@@ -2,6 +2,8 @@
  * Structured logging: one JSON line an event on stderr, so that stdout stays for data.
  * Secrets and request bodies never go in here.
  */
+import { escapeControls } from './domain/visible-text.ts';
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 export type LogFields = Record<string, unknown>;
 
@@ -23,9 +25,14 @@ export function createLogger(
   const at = (name: LogLevel) => {
     if (levels.indexOf(name) < threshold) return () => {};
     return (event: string, fields: LogFields = {}) =>
-      write(`${JSON.stringify({ time: new Date().toISOString(), level: name, event, ...fields }, plain)}\n`);
+      write(line({ time: new Date().toISOString(), level: name, event, ...fields }));
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** JSON leaves C1 and bidirectional controls as they are, which a terminal that shows the log obeys. */
+function line(entry: object): string {
+  return `${escapeControls(JSON.stringify(entry, plain))}\n`;
 }
 
 function plain(_key: string, value: unknown): unknown {

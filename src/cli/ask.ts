@@ -1,6 +1,7 @@
 /** Questions to the person at the terminal, on stderr, so that what is printed stays clean. */
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
+import { escapeControls } from '../domain/visible-text.ts';
 import { CliError, failure } from './exit.ts';
 
 /** Whether somebody is there to answer. */
@@ -19,7 +20,7 @@ export async function newPassword(email: string): Promise<string> {
   const password = await conversation(nowhere, async (next) => {
     if (!isAttended()) return next('');
     const hidden = async (question: string) => {
-      process.stderr.write(question);
+      process.stderr.write(escapeControls(question));
       return next('').finally(() => process.stderr.write('\n'));
     };
     const first = await hidden(`New password for ${email}: `);
@@ -42,7 +43,7 @@ async function conversation(
   const lines = reader[Symbol.asyncIterator]();
   try {
     return await talk(async (question) => {
-      reader.setPrompt(question);
+      reader.setPrompt(escapeControls(question));
       reader.prompt();
       const line = await lines.next();
       if (line.done && isAttended()) throw new CliError('interrupted', 'Cancelled; nothing was changed.');

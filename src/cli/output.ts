@@ -1,29 +1,28 @@
-/** Data goes to stdout, everything said to the person goes to stderr. No colour is used, so NO_COLOR holds. */
+/**
+ * Data goes to stdout, everything said to the person goes to stderr. No colour is used, so NO_COLOR holds. What is written
+ * here cannot drive the terminal, whoever chose the text.
+ */
 import { CommanderError } from 'commander';
 import { DomainError } from '../domain/error.ts';
+import { escapeControls, visibleLine } from '../domain/visible-text.ts';
 import { CliError, exitStatus } from './exit.ts';
 
 /** Writes one line of data to stdout. */
 export function print(line = ''): void {
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${escapeControls(line)}\n`);
 }
 
 /** Writes lines of data to stdout; resolves when they are on their way, rejects when nobody reads them any more. */
 export function printAll(lines: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    const text = lines.map((line) => `${line}\n`).join('');
+    const text = lines.map((line) => `${escapeControls(line)}\n`).join('');
     process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }
 
 /** Writes one sentence to stderr. */
 export function say(sentence: string): void {
-  process.stderr.write(`${sentence}\n`);
-}
-
-/** Text from elsewhere on one line, without the control characters that could drive the terminal. */
-export function oneLine(text: string): string {
-  return text.replace(/\s*[\p{Cc}\p{Zl}\p{Zp}]+\s*/gu, ' ').trim();
+  process.stderr.write(`${escapeControls(sentence)}\n`);
 }
 
 /** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and says what is one. */
@@ -47,11 +46,11 @@ export function report(error: unknown): number {
   if (isClosedPipe(error)) return exitStatus.ok;
   if (error instanceof CommanderError) return reportCommander(error);
   if (error instanceof CliError) {
-    say(error.message);
+    say(visibleLine(error.message));
     debug(error);
     return exitStatus[error.outcome];
   }
-  say(error instanceof DomainError ? error.message : `Something went wrong: ${oneLine(String(error))}`);
+  say(error instanceof DomainError ? error.message : `Something went wrong: ${visibleLine(String(error))}`);
   debug(error);
   return exitStatus.failure;
 }
@@ -67,7 +66,7 @@ function reportCommander(error: CommanderError): number {
 function sentenceOf(message: string): string {
   const [, text = message, suggestion] =
     /^(?:error: )?(.*?)(?:\n\(Did you mean (.*)\?\))?$/s.exec(message) ?? [];
-  const clause = oneLine(text)
+  const clause = visibleLine(text)
     .replace(/\.$/, '')
     .replace(/\. (Expected|Allowed)/, (_, word) => `: ${word.toLowerCase()}`);
   const start = clause.charAt(0).toUpperCase() + clause.slice(1);

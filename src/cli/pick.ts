@@ -1,6 +1,6 @@
 /** From what a person calls a thing to the thing. */
+import { visibleLine } from '../domain/visible-text.ts';
 import { CliError, failure } from './exit.ts';
-import { oneLine } from './output.ts';
 
 export interface PickKind<T> {
   one: string;
@@ -23,11 +23,11 @@ export function pick<T>(kind: PickKind<T>, items: readonly T[], wanted: string):
   if (first !== undefined && found.length === 1) return first;
   if (found.length > 1) {
     const each = found.map((item) => `${nameOf(item)} (${idOf(item)})`);
-    throw failure(oneLine(`'${wanted}' fits several ${kind.many}: ${enumerate(each)}.`));
+    throw failure(visibleLine(`'${wanted}' fits several ${kind.many}: ${enumerate(each)}.`));
   }
   const names = [...new Set(items.map(nameOf))].sort();
   const rest = names.length === 0 ? `there are no ${kind.many}` : `there are: ${enumerate(names)}`;
-  throw new CliError('notFound', oneLine(`There is no ${kind.one} '${wanted}'; ${rest}.`));
+  throw new CliError('notFound', visibleLine(`There is no ${kind.one} '${wanted}'; ${rest}.`));
 }
 
 function enumerate(names: readonly string[]): string {

@@ -8,13 +8,15 @@
  *
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
+
 import { Command } from 'commander';
+import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday.ts';
 import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
 import { collect, environmentFlags, example, outputFlag } from './flags.ts';
-import { oneLine, report, watchOutput } from './output.ts';
+import { report, watchOutput } from './output.ts';
 import { endIfStuck } from './stuck.ts';
 
 export interface ServeOptions {
@@ -270,7 +272,7 @@ function requireCommand(program: Command, words: readonly string[]): void {
   for (const word of words.filter((one) => !one.startsWith('-'))) {
     if (command.commands.length === 0) return;
     const next = command.commands.find((one) => one.name() === word);
-    if (!next) throw usage(`Unknown command '${oneLine(word)}'; see \`andromeda --help\`.`);
+    if (!next) throw usage(`Unknown command '${visibleLine(word)}'; see \`andromeda --help\`.`);
     command = next;
   }
 }

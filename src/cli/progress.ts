@@ -1,5 +1,5 @@
 /** One line on a terminal's stderr that says what is being waited for; nothing anywhere else. */
-import { oneLine } from './output.ts';
+import { visibleLine } from '../domain/visible-text.ts';
 
 export interface Progress {
   show(text: string): void;
@@ -28,7 +28,7 @@ export function startProgress(): Progress {
   const timer = setInterval(draw, 120);
   return {
     show(text) {
-      line = oneLine(text);
+      line = visibleLine(text);
       draw();
     },
     end() {

@@ -1,5 +1,5 @@
 /** Tables for people: columns padded to their widest cell, no colour, no borders, one row a line. */
-import { oneLine } from './output.ts';
+import { visibleLine } from '../domain/visible-text.ts';
 
 export type Cell = string | number | boolean | null | undefined;
 
@@ -17,7 +17,7 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
 
 function text(cell: Cell): string {
   if (typeof cell === 'boolean') return cell ? 'yes' : 'no';
-  return oneLine(String(cell ?? '')) || '-';
+  return visibleLine(String(cell ?? '')) || '-';
 }
 
 const nothing = /[\p{Mn}\p{Me}\p{Cf}]/gu;

@@ -1,5 +1,6 @@
 /** YAML files that people write, read with a sentence that says where one is wrong. */
 import { createReadStream } from 'node:fs';
+import { escapeControls } from '../domain/visible-text.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
@@ -43,8 +44,16 @@ export async function parseYaml(text: string, file: string): Promise<Record<stri
 
 /** A value as YAML, as people would write it. */
 export async function formatYaml(value: unknown): Promise<string> {
-  const { stringify } = await import('yaml');
-  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
+  const { Document, Scalar, visit } = await import('yaml');
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    // Only there an escape says what it stands for.
+    Scalar: (_, node) => {
+      if (typeof node.value === 'string' && node.value !== escapeControls(node.value))
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return escapeControls(document.toString({ lineWidth: 0 })).trimEnd();
 }
 
 function toValue(file: string, document: { toJS(): unknown }): unknown {

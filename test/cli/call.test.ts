@@ -85,7 +85,7 @@ test('a failure body of many lines and control characters is folded into one lin
     t,
     (_seen, response) => void response.writeHead(500).end('{\n  "a": 1\r\n}\u001b[2J\n'),
   );
-  assert.equal((await run(['call', 'business', 'GET', '/'])).stderr, 'business: 500 { "a": 1 } [2J\n');
+  assert.equal((await run(['call', 'business', 'GET', '/'])).stderr, 'business: 500 { "a": 1 }\\u001b[2J\n');
 });
 
 test('an expired sign-in at the API is reported like every other failure', async (t) => {

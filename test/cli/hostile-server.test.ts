@@ -1,9 +1,13 @@
 /** Servers that redirect, hang, send 5 MB or send what is no JSON: one sentence, and no token goes astray. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import type { ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parse } from 'yaml';
 import { createMachine, type Result, serve, sessionAt } from './harness.ts';
+import { startEnvironment } from './issuer.ts';
+import { signedIn } from './small-api.ts';
 
 const size = 5_000_000;
 /** A client that is a hundred times as impatient. */
@@ -115,4 +119,66 @@ test('a server that sends invalid JSON is one sentence', async (t) => {
       `${discovery} did not answer with a JSON object; is this the platform URL?\n`,
     ]);
   }
+});
+
+/** What drives a terminal, reverses what follows, or hides: C0, C1, bidirectional and zero-width characters. */
+const nasty = '\u001b]0;owned\u0007\u009b2J\u202emoc\u2066\u200b';
+const visible = '\\u001b]0;owned\\u0007\\u009b2J\\u202emoc\\u2066\\u200b';
+const unsafe = /(?![\t\n])[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]/u;
+
+test('nothing that a server says drives the terminal, in tables, JSON, YAML and sentences', async (t) => {
+  const people = [
+    {
+      id: 'user_1',
+      primary_email: `ada@physics.example${nasty}`,
+      display_name: nasty + 'x'.repeat(100),
+      lifecycle_state: `active\nroot${nasty}`,
+      staff_keys: [],
+    },
+  ];
+  const machine = await signedIn(t, { 'GET /operator/people?limit=200': { people } });
+  const list = (format: string) => machine.run(['admin', 'person', 'list', '-o', format]);
+
+  const table = await list('table');
+  assert.equal(table.stdout.split('\n').length, 3);
+  assert.ok(table.stdout.includes(`ada@physics.example${visible}`));
+  assert.ok(table.stdout.includes(`  ${visible}xxx`) && !table.stdout.includes('x'.repeat(80)));
+  assert.ok(table.stdout.includes(`active root${visible}`));
+
+  const json = await list('json');
+  assert.deepEqual(JSON.parse(json.stdout), { people });
+  const yaml = await list('yaml');
+  assert.deepEqual(parse(yaml.stdout), { people });
+  for (const { stdout, stderr } of [table, json, yaml]) assert.doesNotMatch(stdout + stderr, unsafe);
+});
+
+test('a refusal is one line that drives nothing; what was asked for arrives as it is', async (t) => {
+  const body = `{"message":"no\r\n${nasty}"}`;
+  const machine = await signedIn(t, {
+    'GET /refused': (_seen: unknown, response: ServerResponse) => void response.writeHead(403).end(body),
+    'GET /operator/organizations': (_seen: unknown, response: ServerResponse) =>
+      void response.writeHead(403).end(JSON.stringify({ message: `no\n${nasty}` })),
+    'GET /good': (_seen: unknown, response: ServerResponse) => void response.end(nasty),
+  });
+  const refused = await machine.run(['call', 'business', 'GET', '/refused']);
+  assert.deepEqual([refused.stdout, refused.stderr], ['', `business: 403 {"message":"no ${visible}"}\n`]);
+  assert.equal((await machine.run(['call', 'business', 'GET', '/good'])).stdout, nasty);
+  const { stderr } = await machine.run(['admin', 'organization', 'list']);
+  assert.equal(stderr, `no ${visible}\n`);
+});
+
+test('an issuer cannot drive the terminal of who signs in', async (t) => {
+  const { run } = await createMachine(t);
+  const { url } = await startEnvironment(t, {
+    device: { user_code: `AB${nasty}`, verification_uri: `https://issuer.example/${nasty}` },
+    me: {
+      status: 200,
+      body: { user: { display_name: `A\n${nasty}`, primary_email: `a@b.example${nasty}` } },
+    },
+  });
+  const { status, stdout, stderr } = await run(['auth', 'login', '--url', url]);
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(stdout + stderr, unsafe);
+  assert.ok(stdout.includes(`    AB${visible}\n`));
+  assert.ok(stdout.includes(`Signed in as A ${visible} <a@b.example${visible}>\n`));
 });

@@ -23,6 +23,8 @@ export interface EnvironmentState {
   refusal: { status: number; error: string } | undefined;
   discovery: Record<string, unknown>;
   me: { status: number; body: unknown };
+  /** What the device authorization endpoint says on top. */
+  device: Record<string, unknown>;
 }
 
 export async function startEnvironment(t: TestContext, changes: Partial<EnvironmentState> = {}) {
@@ -43,6 +45,7 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     refusal: undefined,
     discovery: {},
     me: { status: 200, body: { user: { display_name: 'Ada', primary_email: 'ada@physics.example' } } },
+    device: {},
     ...changes,
   };
 
@@ -80,6 +83,7 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
           verification_uri_complete: `${url}/device?user_code=BDWP-HQPK`,
           expires_in: state.expiresIn,
           interval: state.interval,
+          ...state.device,
         });
       case 'POST /token':
         if (form.get('grant_type') === 'refresh_token') return refresh(form, response);

@@ -1,6 +1,7 @@
 /** `andromeda admin gateway`. */
+
+import { visibleLine } from '../../domain/visible-text.ts';
 import { usage } from '../exit.ts';
-import { oneLine } from '../output.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
 import { sshdLines } from './sshd-lines.ts';
 
@@ -19,7 +20,7 @@ export const gateway: Noun = {
       formats: ['text', 'json', 'yaml'],
       async run({ api }) {
         const json = await api.get<Gateway>('/operator/gateway');
-        return { json, text: oneLine(json.public_key) };
+        return { json, text: visibleLine(json.public_key) };
       },
     }),
     reads<{ from: string; manage?: string }>({
@@ -40,7 +41,7 @@ export const gateway: Noun = {
         if (manage !== undefined && !/^[A-Za-z_][A-Za-z0-9._-]{0,31}$/.test(manage))
           throw usage(`'${manage}' is not the name of an account.`);
         const { public_key } = await api.get<Gateway>('/operator/gateway');
-        const text = sshdLines({ publicKey: oneLine(public_key), from, ...(manage && { manage }) });
+        const text = sshdLines({ publicKey: visibleLine(public_key), from, ...(manage && { manage }) });
         return { json: { sshd_config: text }, text };
       },
     }),

@@ -1,5 +1,6 @@
 /** `andromeda admin organization`. */
 
+import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import { at, type Reader } from '../net/api.ts';
@@ -17,7 +18,7 @@ export interface Organization {
 const organizations = printer<Organization>(
   {
     SLUG: ({ organization }) => organization.slug,
-    NAME: ({ organization }) => organization.display_name,
+    NAME: ({ organization }) => visibleName(organization.display_name),
     DOMAINS: ({ auto_join_domains: domains }) => listed(domains),
     MEMBERS: (row) => row.member_count,
     CLUSTERS: (row) => row.cluster_count,

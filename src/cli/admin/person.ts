@@ -1,4 +1,5 @@
 /** `andromeda admin person`. */
+import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { newPassword } from '../ask.ts';
 import { type Api, at, query, type Reader } from '../net/api.ts';
@@ -23,7 +24,7 @@ interface Page {
 const people = printer<Person>(
   {
     EMAIL: (row) => row.primary_email,
-    NAME: (row) => row.display_name,
+    NAME: (row) => visibleName(row.display_name),
     STATE: (row) => row.lifecycle_state,
     STAFF: (row) => listed(row.staff_keys),
     ID: (row) => row.id,

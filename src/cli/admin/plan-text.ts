@@ -1,4 +1,5 @@
 /** What a lab file changes, in words. */
+import { visibleLine, visibleName } from '../../domain/visible-text.ts';
 import { formatTable } from '../table.ts';
 
 export interface Plan {
@@ -45,13 +46,13 @@ const parts: Record<string, string> = {
 };
 
 function onCluster(restart: Restart): string {
-  const { cluster_name: name, added, removed, rollout, restarts, ended_jobs: jobs } = restart;
-  const lines = [`On cluster ${name}:`];
-  if (added.length > 0) lines.push(`  New login accounts: ${added.join(', ')}.`);
-  if (removed.length > 0) lines.push(`  Login accounts that go: ${removed.join(', ')}.`);
+  const { added, removed, rollout, restarts, ended_jobs: jobs } = restart;
+  const lines = [`On cluster ${visibleName(restart.cluster_name)}:`];
+  if (added.length > 0) lines.push(`  New login accounts: ${visibleLine(added.join(', '))}.`);
+  if (removed.length > 0) lines.push(`  Login accounts that go: ${visibleLine(removed.join(', '))}.`);
   const order = restarts.map((part) => parts[part] ?? part).join(', then ');
   const none = rollout === 'live' ? '  Nothing restarts (rollout: live).' : '  Nothing restarts.';
-  lines.push(order === '' ? none : `  Restarts, in this order: ${order}.`);
+  lines.push(order === '' ? none : `  Restarts, in this order: ${visibleLine(order)}.`);
   if (jobs.length === 0) lines.push('  No running job ends.');
   else lines.push('  Running jobs that end:', ...jobTable(jobs));
   return lines.join('\n');

@@ -1,14 +1,16 @@
 /** `andromeda call`: one request, its body on stdout or one line on stderr. */
+
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { buffer as readAll } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, type Outcome, usage } from '../exit.ts';
 import { readText, send } from '../net/request.ts';
 import { describeTransport } from '../net/transport-error.ts';
 import { join } from '../net/url.ts';
-import { isClosedPipe, oneLine, say } from '../output.ts';
+import { isClosedPipe, say } from '../output.ts';
 import { freshSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { authorization, type Session } from '../session/session.ts';
@@ -70,6 +72,6 @@ async function succeed(response: IncomingMessage, url: URL): Promise<Outcome> {
 
 async function fail(api: Api, status: number, response: IncomingMessage): Promise<Outcome> {
   const body = await readText(response, failureLimit).catch(() => '');
-  say(oneLine(`${api}: ${status} ${body}`));
+  say(visibleLine(`${api}: ${status} ${body}`));
   return 'failure';
 }

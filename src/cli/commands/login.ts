@@ -1,4 +1,5 @@
 /** `andromeda auth login`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628). */
+import { visibleLine } from '../../domain/visible-text.ts';
 import { offerBrowser } from '../browser.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { failure, type Outcome, usage } from '../exit.ts';
@@ -7,7 +8,7 @@ import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
 import { discover } from '../net/discovery.ts';
 import type { Tokens } from '../net/issuer.ts';
 import { getMe } from '../net/me.ts';
-import { oneLine, print, say } from '../output.ts';
+import { print, say } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { findKey } from '../session/current.ts';
 import { type LocalState, openLocalState } from '../session/local-state.ts';
@@ -32,14 +33,14 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
 }
 
 function announce(platformUrl: string, device: DeviceCode): void {
-  const plain = oneLine(device.verificationUri);
+  const plain = visibleLine(device.verificationUri);
   print(`To sign in to ${platformUrl}, open`);
   print();
-  print(`    ${oneLine(device.verificationUriComplete ?? plain)}`);
+  print(`    ${visibleLine(device.verificationUriComplete ?? plain)}`);
   print();
   print(device.verificationUriComplete ? `or open ${plain} and enter the code` : 'and enter the code');
   print();
-  print(`    ${oneLine(device.userCode)}`);
+  print(`    ${visibleLine(device.userCode)}`);
   print();
 }
 
@@ -78,7 +79,7 @@ async function finish(
 }
 
 function reason({ status, message }: { status?: number | undefined; message?: string }): string {
-  return oneLine([status, message].filter((part) => part !== undefined).join(' '));
+  return visibleLine([status, message].filter((part) => part !== undefined).join(' '));
 }
 
 /** `--url` binds the profile to this environment; an address from elsewhere only when it has none yet. */

@@ -1,8 +1,9 @@
 /** `andromeda auth status`: what is stored, without asking anyone. */
+
+import { visibleLine } from '../../domain/visible-text.ts';
 import { printAnswer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
-import { oneLine } from '../output.ts';
 import { findKey, notSignedIn, sessionEnded, storedSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { nameOf, type Session } from '../session/session.ts';
@@ -38,5 +39,5 @@ export async function status({
 function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): string {
   if (expiresAt === undefined) return 'valid until the issuer ends it';
   const refresh = refreshToken === undefined ? 'then sign in again' : 'refreshed when needed';
-  return `${expired ? 'expired' : 'valid until'} ${oneLine(expiresAt)}, ${refresh}`;
+  return `${expired ? 'expired' : 'valid until'} ${visibleLine(expiresAt)}, ${refresh}`;
 }

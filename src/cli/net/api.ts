@@ -1,9 +1,9 @@
 /** The two APIs for a session: one request at a time, its JSON or one sentence. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
-import { oneLine } from '../output.ts';
 import { freshSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
@@ -139,7 +139,7 @@ function judge<T>(api: string, url: URL, status: number, body: unknown, about: s
   const message = refusal.message ?? refusal.error;
   if (typeof message !== 'string') throw new CliError(outcome, `${url.origin} answered ${status}.`);
   const isAboutBody = about !== undefined && [400, 409, 422].includes(status);
-  throw new CliError(outcome, oneLine(isAboutBody ? `${about}: ${message}` : message));
+  throw new CliError(outcome, visibleLine(isAboutBody ? `${about}: ${message}` : message));
 }
 
 function parse(text: string): unknown {

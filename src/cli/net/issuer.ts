@@ -1,7 +1,7 @@
 /** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
 import * as client from 'openid-client';
+import { visibleLine } from '../../domain/visible-text.ts';
 import { CliError, failure } from '../exit.ts';
-import { oneLine } from '../output.ts';
 import { codeOf, describeTransport } from './transport-error.ts';
 import { isSafeUrl } from './url.ts';
 
@@ -70,7 +70,7 @@ export async function refreshTokens(
 export async function revokeToken(who: Client, token: string, hint: string): Promise<void> {
   const configuration = await connect(who);
   if (!configuration.serverMetadata().revocation_endpoint)
-    throw failure(`${oneLine(who.issuer)} offers no way to revoke it.`);
+    throw failure(`${visibleLine(who.issuer)} offers no way to revoke it.`);
   try {
     await client.tokenRevocation(configuration, token, { token_type_hint: hint });
   } catch (error) {
@@ -102,14 +102,14 @@ export function explain(error: unknown, issuer: string, signal?: AbortSignal): u
   const own = ownError(error);
   if (own) return own;
   if (error instanceof client.ResponseBodyError)
-    return failure(`${issuer} refused: ${oneLine(error.error_description ?? error.error)}.`, error);
+    return failure(`${issuer} refused: ${visibleLine(error.error_description ?? error.error)}.`, error);
   if (isUnreachable(error)) return describeTransport(error, new URL(issuer).origin);
   if (codeOf(error) === 'OAUTH_TIMEOUT') return failure(`${issuer} did not answer in time.`, error);
   const status = answeredStatus(error);
   if (status !== undefined)
     return failure(`${issuer} answered ${status}${status >= 500 ? '; try again later' : ''}.`, error);
   const message = error instanceof Error ? error.message : String(error);
-  return failure(`${issuer} cannot be used: ${oneLine(message)}.`, error);
+  return failure(`${issuer} cannot be used: ${visibleLine(message)}.`, error);
 }
 
 /** Whether trying again may help: no connection, no answer in time, or a server in trouble (RFC 8628 §3.5). */

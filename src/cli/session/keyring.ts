@@ -2,8 +2,9 @@
  * The operating system's credential store (on Linux whatever answers to the Secret Service interface, such as
  * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
  */
+import { visibleLine } from '../../domain/visible-text.ts';
 import { failure } from '../exit.ts';
-import { oneLine, say } from '../output.ts';
+import { say } from '../output.ts';
 import { leaveThreadBehind } from '../stuck.ts';
 
 type Native = typeof import('@napi-rs/keyring');
@@ -57,7 +58,7 @@ async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   try {
     return await work(await import('@napi-rs/keyring'));
   } catch (error) {
-    const said = oneLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+    const said = visibleLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
     const reason = isAbsent.test(said) ? 'there is none here' : said;
     throw failure(`The credential store cannot be used: ${reason}.`, error);
   }

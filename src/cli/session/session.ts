@@ -1,8 +1,9 @@
 /** The session: who is signed in to one environment, and the tokens that prove it. Tokens are never printed. */
+
+import { visibleName } from '../../domain/visible-text.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 import { isSafeUrl } from '../net/url.ts';
-import { oneLine } from '../output.ts';
 
 export interface SignedInUser {
   name: string;
@@ -63,7 +64,8 @@ export function authorization(session: Session, url: URL): [string, string] {
 
 /** A person as one reads it: `Ada <ada@physics.example>`. */
 export function nameOf({ name, email }: SignedInUser): string {
-  return oneLine(name ? `${name} <${email}>` : email);
+  const address = visibleName(email, 254); // as long as an address may be
+  return name ? `${visibleName(name)} <${address}>` : address;
 }
 
 /** A session from what was stored, or undefined when it is not one. */

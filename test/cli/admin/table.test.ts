@@ -16,7 +16,7 @@ test('columns are as wide as their widest cell on a terminal, and lines end with
       'a                       1      yes',
       '日本語                  -      no',
       'Zoe\u0308                     -      -',
-      'long name of two lines  10000  x [31m',
+      'long name of two lines  10000  x\\u001b[31m',
     ].join('\n'),
   );
 });
