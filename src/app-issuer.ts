@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import { hashPassword } from './identity/password.ts';
 import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
+import type { TrustedProxies } from './source-address.ts';
 import type { Store } from './store/index.ts';
 import { findPassword, findPasswordOfUser, setPassword } from './store/passwords.ts';
 import { fromTime } from './store/time.ts';
@@ -46,10 +47,9 @@ export interface TokenIssuer {
 /** Where tokens come from: the issuer elsewhere, or the embedded one. */
 export async function startIssuer(
   config: Config,
-  store: Store,
-  log: Logger,
-  now: () => number,
+  deps: { store: Store; proxies: TrustedProxies; log: Logger; now: () => number },
 ): Promise<TokenIssuer> {
+  const { store, proxies, log, now } = deps;
   const { identity } = config;
   if (identity.issuer !== undefined) {
     return {
@@ -74,6 +74,7 @@ export async function startIssuer(
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
     pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
+    proxies,
     log,
     now,
   });

@@ -21,6 +21,7 @@ import { createAuthenticator } from './identity/index.ts';
 import { hashPassword } from './identity/password.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
+import { createTrustedProxies, type TrustedProxies } from './source-address.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
@@ -71,7 +72,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 
     const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
     const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
-    const issuer = await startIssuer(config, store, log, now);
+    const proxies = createTrustedProxies(config.trustedProxies);
+    const issuer = await startIssuer(config, { store, proxies, log, now });
     parts.defer(() => issuer.stop());
     if (issuer.handle) {
       fronts.push(await serveHttp('embedded issuer', config.identity.embedded, issuer.handle));
@@ -87,7 +89,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
     const { business, platform } = createApis(
       { ...options, log },
-      { store, issuer, hostKey, clientKey, gateway, now },
+      { store, proxies, issuer, hostKey, clientKey, gateway, now },
     );
     fronts.push(await serveHttp('Business API', config.business, business));
     fronts.push(await serveHttp('Platform API', config.platform, platform));
@@ -184,6 +186,7 @@ function createApis(
   { config, log, checkReplies = false }: AppOptions,
   deps: {
     store: Store;
+    proxies: TrustedProxies;
     issuer: TokenIssuer;
     hostKey: SshKeyFile;
     clientKey: SshKeyFile;
@@ -191,7 +194,7 @@ function createApis(
     now(): number;
   },
 ) {
-  const { store, issuer, hostKey, clientKey, gateway, now } = deps;
+  const { store, proxies, issuer, hostKey, clientKey, gateway, now } = deps;
   const authenticate = createAuthenticator({
     store,
     rules: {
@@ -213,6 +216,7 @@ function createApis(
       audiences: config.identity.audiences,
     },
     checkReplies,
+    proxies,
     log,
     now,
   };

@@ -9,6 +9,7 @@ import {
 } from './config-gateway.ts';
 import { DomainError } from './domain/error.ts';
 import { readSettings } from './settings-file.ts';
+import { createTrustedProxies } from './source-address.ts';
 
 export interface Address {
   host: string;
@@ -44,6 +45,8 @@ export interface Config {
     serviceAccountClaim: { name: string; value: unknown } | undefined;
     embedded: HttpConfig;
   };
+  /** Addresses and networks of proxies whose word about their clients counts. */
+  trustedProxies: readonly string[];
   sync: { intervalMs: number };
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   /** Where Prometheus finds metrics; undefined: nowhere. */
@@ -73,6 +76,7 @@ interface RawConfig {
     serviceAccountClaim?: { name: string; value: unknown };
     embedded?: RawHttp;
   };
+  trustedProxies?: string[];
   sync?: { intervalSeconds?: number };
   log?: { level?: Config['log']['level'] };
   metrics?: RawHttp;
@@ -108,6 +112,7 @@ const schema = section({
     serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
     embedded: http,
   }),
+  trustedProxies: { type: 'array', items: text },
   sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   metrics: http,
@@ -189,6 +194,7 @@ function settle(raw: RawConfig, file: string): Config {
       serviceAccountClaim: identity.serviceAccountClaim,
       embedded: listener('identity.embedded', identity.embedded, 8082),
     },
+    trustedProxies: proxies(file, raw.trustedProxies ?? []),
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     log: { level: raw.log?.level ?? 'info' },
     metrics: raw.metrics && listener('metrics', raw.metrics, 9464),
@@ -231,6 +237,15 @@ function address(file: string, name: string, value: string): Address {
     throw invalid(file, `${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`);
   }
   return { host, port: Number(digits) };
+}
+
+function proxies(file: string, entries: readonly string[]): readonly string[] {
+  try {
+    createTrustedProxies(entries);
+  } catch (error) {
+    throw invalid(file, `trustedProxies: ${(error as Error).message}.`);
+  }
+  return entries;
 }
 
 function readFile(file: string, name: string, path: string): Buffer {

@@ -68,12 +68,35 @@ test('an empty file gives every default: everything on loopback, the embedded is
       serviceAccountClaim: undefined,
       embedded: http(8082),
     },
+    trustedProxies: [],
     sync: { intervalMs: 15_000 },
     log: { level: 'info' },
     metrics: undefined,
     seed: undefined,
   });
   assert.ok(Object.isFrozen(config));
+});
+
+test('trustedProxies are addresses and networks', () => {
+  assert.deepEqual(read('trustedProxies: ["127.0.0.1", "10.0.0.0/8", "::1"]').trustedProxies, [
+    '127.0.0.1',
+    '10.0.0.0/8',
+    '::1',
+  ]);
+  for (const wrong of [
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '::1/129',
+    '0.0.0.0/0',
+    'proxy.example',
+    '10.0.0.0/8/8',
+    'fe80::1%eth0',
+  ]) {
+    assert.throws(
+      () => read(`trustedProxies: ["${wrong}"]`),
+      new RegExp(`trustedProxies: "${wrong}" is not an address or a network`),
+    );
+  }
 });
 
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
@@ -161,7 +184,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, sync, log, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, sync, log, metrics, seed.',
   ],
   [
     'an unknown key',

@@ -14,6 +14,7 @@ import express, {
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
 import type { Logger } from '../log.ts';
+import { clientAddress, type TrustedProxies } from '../source-address.ts';
 import { createBodyReader } from './body.ts';
 import { type Checks, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
@@ -40,6 +41,8 @@ export interface ApiOptions<Deps> {
   authenticate(authorization: string | undefined): Promise<string>;
   /** Rejects with the reason while the process cannot serve. */
   checkReady(): Promise<void>;
+  /** Whose word about the address of a caller counts. */
+  proxies: TrustedProxies;
   /** Also check replies against the document, and fail on a difference (for tests). */
   checkReplies: boolean;
   log: Logger;
@@ -114,12 +117,14 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
 }
 
 /** Gives every request an ID, the caller's own where it is a sane one, and logs what became of it: one line each. */
-function tellAfterwards<Deps>({ name, log }: ApiOptions<Deps>): RequestHandler {
+function tellAfterwards<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHandler {
   return (request, response, next) => {
     const started = performance.now();
     const given = request.headers['x-request-id'];
     const requestId = typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
     response.locals.requestId = requestId;
+    const address = clientAddress(proxies, request);
+    response.locals.address = address;
     response.setHeader('X-Request-Id', requestId);
     const { method, path } = request;
     response.once('close', () => {
@@ -134,6 +139,7 @@ function tellAfterwards<Deps>({ name, log }: ApiOptions<Deps>): RequestHandler {
         operation,
         method,
         path,
+        address,
         status,
         ms,
         userId,
@@ -178,7 +184,7 @@ async function answer<Deps>(
   const input: Omit<OperationRequest, 'command'> = {
     caller: {
       userId: response.locals.userId,
-      sourceAddress: request.socket.remoteAddress ?? '',
+      sourceAddress: response.locals.address,
     },
     path,
     query,

@@ -5,17 +5,19 @@ import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
 import { createApi } from '../../src/http/api.ts';
 import { loadDocument } from '../../src/http/document.ts';
 import { createLogger } from '../../src/log.ts';
+import { createTrustedProxies } from '../../src/source-address.ts';
 import { eventually } from '../support/app.ts';
 
 /** The Business API with operations that fail as told. */
 async function startFailing() {
   const lines: string[] = [];
-  const state: { error: unknown; reply: unknown; ready: Error | undefined } = {
+  const state: { error: unknown; reply: unknown; ready: Error | undefined; sourceAddress?: string } = {
     error: undefined,
     reply: undefined,
     ready: undefined,
   };
-  const fail = async () => {
+  const fail = async (_deps: unknown, { caller }: { caller: { sourceAddress: string } }) => {
+    state.sourceAddress = caller.sourceAddress;
     if (state.error !== undefined) throw state.error;
     return state.reply;
   };
@@ -32,6 +34,7 @@ async function startFailing() {
       if (state.ready) throw state.ready;
     },
     checkReplies: true,
+    proxies: createTrustedProxies(['127.0.0.1']),
     log: createLogger('debug', (line) => lines.push(line)),
     now: () => 0,
   });
@@ -157,4 +160,16 @@ test('errors on the wire', async (t) => {
       assert.equal((await api.call('/healthz')).status, 200);
     },
   );
+});
+
+test('the log names the address that a trusted proxy tells, and the operation is handed it', async () => {
+  await using api = await startFailing();
+  api.state.error = new DomainError('not_found', 'nothing');
+  await api.call('/me', { headers: { 'x-forwarded-for': '6.6.6.6, 192.0.2.1' } });
+  const line = await eventually(
+    async () => api.lines.find((one) => one.includes('"operation":"getMe"')),
+    (one) => one !== undefined,
+  );
+  assert.equal(JSON.parse(line ?? '').address, '192.0.2.1');
+  assert.equal(api.state.sourceAddress, '192.0.2.1');
 });

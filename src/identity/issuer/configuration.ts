@@ -8,6 +8,7 @@ import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } 
 import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { errorPage } from './pages/error.ts';
+import { remoteAddress } from './request.ts';
 import { pageHeaders } from './respond.ts';
 
 const minute = 60;
@@ -124,5 +125,5 @@ export function configuration({
 
 /** What the approval page says of the device that asked. Its own words, so cut to a length that fits. */
 function deviceInfo(ctx: KoaContextWithOIDC): { ip: string; ua: string } {
-  return { ip: ctx.ip.replace(/^::ffff:/, ''), ua: ctx.get('user-agent').slice(0, 200) };
+  return { ip: remoteAddress(ctx.req), ua: ctx.get('user-agent').slice(0, 200) };
 }

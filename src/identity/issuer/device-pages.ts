@@ -14,6 +14,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { default as Provider } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../log.ts';
+import { sourceNetwork } from '../../source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../store/passwords.ts';
 import { librarySeconds } from './adapter.ts';
@@ -35,7 +36,7 @@ import { messagePage } from './pages/error.ts';
 import { signInPage } from './pages/sign-in.ts';
 import { readForm, remoteAddress } from './request.ts';
 import { redirect, sendPage } from './respond.ts';
-import { network, type SignIn } from './sign-in.ts';
+import type { SignIn } from './sign-in.ts';
 
 export interface DevicePagesOptions {
   store: Store;
@@ -71,7 +72,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
 
   /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
   async function waitingDevice(exchange: Exchange, typed: string): Promise<WaitingDevice | undefined> {
-    const key = network(exchange.address);
+    const key = sourceNetwork(exchange.address);
     const wait = Math.ceil(guesses.waitMs(key) / 1000);
     if (wait > 0) {
       const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;

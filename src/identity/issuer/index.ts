@@ -20,6 +20,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { JSONWebKeySet } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../log.ts';
+import { createTrustedProxies, type TrustedProxies } from '../../source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { createBrowsers } from './browser.ts';
 import { docsClientId, issuerClients } from './clients.ts';
@@ -45,6 +46,8 @@ export interface IssuerOptions {
   kubernetesClientId?: string;
   /** Origins whose /docs page may sign people in. */
   pageOrigins?: readonly string[];
+  /** Whose word about the address of a browser counts; nobody's when left out. */
+  proxies?: TrustedProxies;
   log: Logger;
   /** Milliseconds since 1970, for throttling and browser sessions. Tokens and codes go by the library's `Date.now`. */
   now?: () => number;
@@ -62,6 +65,7 @@ export interface Issuer {
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, dataDir, audience, cliClientId, kubernetesClientId, log, now = Date.now } = options;
+  const proxies = options.proxies ?? createTrustedProxies([]);
   const cors = createCors(options.pageOrigins ?? []);
   const url = parseIssuerUrl(options.url);
   const keys = await loadKeys(dataDir);
@@ -79,7 +83,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       const provider = createProvider({ url, store, keys, clients, audience, cors, log, now });
       const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
       const library = provider.callback();
-      return createRequestHandler({ url, devicePages, userInfo, library, cors, log, now });
+      return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, now });
     });
     return opened;
   }

@@ -9,6 +9,7 @@ import { configuration } from './configuration.ts';
 import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { pollingMiddleware } from './polling.ts';
+import { remoteAddress } from './request.ts';
 
 export function createProvider({
   url,
@@ -38,7 +39,8 @@ export function createProvider({
   provider.on('grant.revoked', (ctx: KoaContextWithOIDC, grantId: string) => {
     const clientId = ctx.oidc.client?.clientId;
     // Either the terminal signed out, or a code or token was used twice: then somebody else may hold it.
-    if (ctx.path === '/token') log.warn('issuer.token.reused', { clientId, grantId, address: ctx.ip });
+    if (ctx.path === '/token')
+      log.warn('issuer.token.reused', { clientId, grantId, address: remoteAddress(ctx.req) });
     else log.info('issuer.signed_out', { clientId, grantId });
   });
   return provider;

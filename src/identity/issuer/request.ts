@@ -1,21 +1,26 @@
 /** What our pages and the library see of a request. */
 import type { IncomingMessage } from 'node:http';
+import { clientAddress, type TrustedProxies } from '../../source-address.ts';
 
 /** No form of ours and no token request is near this. */
 export const mostBodyBytes = 16 * 1024;
 
-/** The address that a request came from: the socket's. A proxy in front is one address for everybody. */
+const addresses = new WeakMap<IncomingMessage, string>();
+
+/** The address that a request came from, as it was when `pinToIssuer` saw it. */
 export function remoteAddress(req: IncomingMessage): string {
-  return (req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  return addresses.get(req) ?? '';
 }
 
 /**
  * Makes a request look as if it came straight to the issuer's own URL, whatever the caller or a proxy wrote: the
  * library builds every address that it hands out from these headers.
  */
-export function pinToIssuer(req: IncomingMessage, issuer: URL): void {
+export function pinToIssuer(req: IncomingMessage, issuer: URL, proxies: TrustedProxies): void {
+  addresses.set(req, clientAddress(proxies, req));
   req.headers.host = issuer.host;
   delete req.headers['x-forwarded-for'];
+  delete req.headers.forwarded;
   delete req.headers['x-forwarded-host'];
   // Read only when the library is told that a proxy does TLS (`provider.proxy`).
   req.headers['x-forwarded-proto'] = issuer.protocol.replace(':', '');

@@ -1,6 +1,7 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../log.ts';
+import { sourceNetwork, type TrustedProxies } from '../../source-address.ts';
 import type { Cors } from './cors.ts';
 import type { DevicePages } from './device-pages.ts';
 import { messagePage } from './pages/error.ts';
@@ -24,6 +25,7 @@ const libraryRoutes = new Set([
 
 export interface RequestHandlerOptions {
   url: URL;
+  proxies: TrustedProxies;
   devicePages: DevicePages;
   userInfo: UserInfo;
   library: (req: IncomingMessage, res: ServerResponse) => void;
@@ -36,12 +38,12 @@ export interface RequestHandlerOptions {
 export function createRequestHandler(
   options: RequestHandlerOptions,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { url: issuer, devicePages, userInfo, library, cors, log, now } = options;
+  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, now } = options;
   // Every device code is a write to disk that anybody can ask for.
   const deviceCodes = createRateLimit({ perKey: 60, inAll: 600, windowMs: 60_000 }, now);
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    pinToIssuer(req, issuer);
+    pinToIssuer(req, issuer, proxies);
     const url = URL.parse(req.url ?? '/', issuer.origin);
     if (!url || url.origin !== issuer.origin) return sendPage(res, 400, notFound);
     if (Number(req.headers['content-length'] ?? 0) > mostBodyBytes) {
@@ -56,7 +58,7 @@ export function createRequestHandler(
     if (!libraryRoutes.has(`${req.method === 'HEAD' ? 'GET' : req.method} ${url.pathname}`)) {
       return sendPage(res, 404, notFound);
     }
-    if (url.pathname === '/device/auth' && !deviceCodes(remoteAddress(req))) {
+    if (url.pathname === '/device/auth' && !deviceCodes(sourceNetwork(remoteAddress(req)))) {
       const error_description = 'too many sign-ins were started from here; wait a minute';
       const error = { error: 'temporarily_unavailable', error_description };
       return sendJson(res, 429, error, { 'Retry-After': '60', ...cors.headers(req) });

@@ -8,7 +8,7 @@
  * - address, whichever account: softer too (50 free, at most 30 seconds): a whole site can stand behind one address.
  */
 import { createHash } from 'node:crypto';
-import { isIP } from 'node:net';
+import { sourceNetwork } from '../../source-address.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPassword, type PasswordAccount } from '../../store/passwords.ts';
 import { verifyPassword } from '../password.ts';
@@ -34,7 +34,7 @@ export function createSignIn(reader: Reader, now: () => number): SignIn {
   return async ({ email, password, address }) => {
     // Hashed to one length: what is typed into the field is the caller's choice.
     const account = createHash('sha256').update(email.trim().toLowerCase()).digest('base64url');
-    const from = network(address);
+    const from = sourceNetwork(address);
     const pair = `${account} ${from}`;
     const waitMs = Math.max(
       pairs.waitMs(pair),
@@ -70,19 +70,4 @@ export function createSignIn(reader: Reader, now: () => number): SignIn {
     }
     return { outcome: 'signed_in', account: found };
   };
-}
-
-/** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 64 bits. */
-export function network(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
-  if (isIP(plain) !== 6) return plain;
-  const [head = '', tail] = plain.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail ? tail.split(':') : [];
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
-  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
 }

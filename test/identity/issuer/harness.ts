@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createIssuer, type Issuer } from '../../../src/identity/issuer/index.ts';
 import { createLogger } from '../../../src/log.ts';
+import { createTrustedProxies } from '../../../src/source-address.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { setPassword } from '../../../src/store/passwords.ts';
 
@@ -38,10 +39,12 @@ export async function startHarness({
   now,
   publicUrl,
   pageOrigins = [],
+  proxies = [],
 }: {
   now?: () => number;
   /** Whose /docs pages may sign people in. */
   pageOrigins?: string[];
+  proxies?: string[];
   /** The issuer's URL where it is not the listener's: behind a proxy. */
   publicUrl?: string;
 } = {}): Promise<Harness> {
@@ -60,6 +63,7 @@ export async function startHarness({
       cliClientId: cli,
       kubernetesClientId: kubernetes,
       pageOrigins,
+      proxies: createTrustedProxies(proxies),
       log: createLogger('info', (line) => log.push(line)),
       ...(now ? { now } : {}),
     });
@@ -213,12 +217,17 @@ export function createBrowser(url: string, localAddress = '127.0.0.1') {
     cookies,
     visit,
     /** Posts the page's form that goes to `action`, with its hidden fields. */
-    submit(page: Page, action: string, fields: Record<string, string> = {}): Promise<Page> {
+    submit(
+      page: Page,
+      action: string,
+      fields: Record<string, string> = {},
+      more: Record<string, string> = {},
+    ): Promise<Page> {
       const form = page.text.split('<form').find((part) => part.includes(`action="${action}"`));
       assert.ok(form, `no form to ${action} in:\n${page.text}`);
       const hidden = [...form.matchAll(/type="hidden" name="([^"]+)" value="([^"]*)"/g)];
       const values = Object.fromEntries(hidden.map(([, name = '', value = '']) => [name, value]));
-      return visit(action, { ...values, ...fields });
+      return visit(action, { ...values, ...fields }, more);
     },
   };
 }

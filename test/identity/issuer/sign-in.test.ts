@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBackoff } from '../../../src/identity/issuer/backoff.ts';
-import { network } from '../../../src/identity/issuer/sign-in.ts';
 import { ada, addPerson, createBrowser, type Harness, startDevice, startHarness } from './harness.ts';
 
 async function attempt(harness: Harness, { email = ada.email, password = 'wrong', from = '127.0.0.1' } = {}) {
@@ -108,17 +107,4 @@ test('back-off: free tries, doubling, a cap, forgetting, and bounded memory', ()
   backoff.failed('key');
   for (let i = 0; i < 10_000; i++) backoff.failed(`other ${i}`);
   assert.equal(backoff.waitMs('key'), 0);
-});
-
-test('an address is an IPv4 address or an IPv6 network', () => {
-  const table = [
-    ['10.0.0.1', '10.0.0.1'],
-    ['::ffff:10.0.0.1', '10.0.0.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
-    ['2001:db8::9', '2001:db8:0:0::/64'],
-    ['::1', '0:0:0:0::/64'],
-    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-  ] as const;
-  for (const [address, expected] of table) assert.equal(network(address), expected, address);
 });

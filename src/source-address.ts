@@ -1,0 +1,106 @@
+/** Where a connection or a request comes from, also behind proxies that are trusted to say so. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+
+/** The proxies whose word about their clients counts. */
+export interface TrustedProxies {
+  /** Whether a socket's address is one of them. */
+  has(address: string): boolean;
+}
+
+/** Addresses and networks, such as `127.0.0.1`, `10.0.0.0/8`, `::1`. Throws a `RangeError` that names a wrong one. */
+export function createTrustedProxies(entries: readonly string[]): TrustedProxies {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [address = '', bits, ...rest] = entry.split('/');
+    const version = address.includes('%') ? 0 : isIP(address);
+    const most = version === 6 ? 128 : 32;
+    const prefix = bits === undefined ? most : /^[1-9]\d{0,2}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (version === 0 || rest.length > 0 || !(prefix <= most)) {
+      throw new RangeError(`"${entry}" is not an address or a network, such as 127.0.0.1, 10.0.0.0/8 or ::1`);
+    }
+    list.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4');
+  }
+  return {
+    has(address) {
+      const plain = plainAddress(address);
+      const version = isIP(plain);
+      return version !== 0 && list.check(plain, version === 6 ? 'ipv6' : 'ipv4');
+    },
+  };
+}
+
+/** An address as people write it: IPv4 not as IPv6 (RFC 4291, 2.5.5.2), and without a zone. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
+}
+
+/** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 64 bits. */
+export function sourceNetwork(address: string): string {
+  const plain = plainAddress(address);
+  if (isIP(plain) !== 6) return plain;
+  const [head = '', tail] = plain.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail ? tail.split(':') : [];
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
+  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}
+
+/**
+ * The address that an HTTP request comes from: the socket's own or, where that is a trusted proxy, what
+ * `X-Forwarded-For` or `Forwarded` (RFC 7239) says: of its entries the last that is no trusted proxy, since whatever
+ * stands before that one may be the client's invention. Where the header cannot be read, or the two contradict each
+ * other, it is the proxy's own.
+ */
+export function clientAddress(
+  proxies: TrustedProxies,
+  request: { socket: { remoteAddress?: string | undefined }; headers: IncomingHttpHeaders },
+): string {
+  const { 'x-forwarded-for': list, forwarded } = request.headers;
+  const socket = plainAddress(request.socket.remoteAddress ?? '');
+  if ((list === undefined && forwarded === undefined) || !proxies.has(socket)) return socket;
+  const answers = [
+    list === undefined ? [] : clientOf(proxies, [list].flat().join(',').split(',')),
+    forwarded === undefined ? [] : clientOf(proxies, forwardedFor(forwarded)),
+  ].flat();
+  const [first] = answers;
+  // A proxy writes one of the two, and passes on whatever a client writes into the other.
+  return first !== undefined && answers.every((one) => one === first) ? first : socket;
+}
+
+/** The last entry that is no trusted proxy; the first where all are; undefined where one on the way is no address. */
+function clientOf(proxies: TrustedProxies, entries: readonly string[]): string | undefined {
+  let client: string | undefined;
+  for (const entry of entries.toReversed()) {
+    client = addressOf(entry);
+    if (client === undefined || !proxies.has(client)) return client;
+  }
+  return client;
+}
+
+/** An address as proxies write it, with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`. */
+function addressOf(entry: string): string | undefined {
+  const [, bracketed, v4, plain] =
+    /^(?:\[([^\]]+)\](?::[\w.-]+)?|(\d+\.\d+\.\d+\.\d+)(?::[\w.-]+)?|(.+))$/.exec(entry.trim()) ?? [];
+  const address = plainAddress(bracketed ?? v4 ?? plain ?? '');
+  return isIP(address) === 0 ? undefined : address.toLowerCase();
+}
+
+/** The `for` of each element; empty where an element has none, or where the header is not of the right form. */
+function forwardedFor(header: string): string[] {
+  const parameter =
+    /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:([\w!#$%&'*+.^`|~:[\]-]+)|"([^"\\]*)")[ \t]*)?(;|,|$)/y;
+  const found: string[] = [''];
+  while (parameter.lastIndex < header.length) {
+    const [, name, token, quoted, end] = parameter.exec(header) ?? [];
+    if (end === undefined) return [''];
+    if (name?.toLowerCase() === 'for') found[found.length - 1] = token ?? quoted ?? '';
+    if (end === ',') found.push('');
+    if (end === '') break;
+  }
+  return found;
+}
