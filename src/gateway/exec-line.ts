@@ -22,22 +22,46 @@ export function loginShellLine(shell: string): string {
   return `exec /bin/sh -c '${path.read} ${choose} exec "$s" -l' andromeda ${path.quoted}`;
 }
 
+/** The kernel's limit for one argument, MAX_ARG_STRLEN without the NUL: a login node hands a line to the shell as one. */
+const longestArgument = 131_071;
+
 /** The line that runs `command` (latin1) as sshd would, with `shell -c`, and with the same fallback. */
 export function commandLine(shell: string, command: string): string {
   const path = argument('s', 1, latin1(shell));
   const words = argument('c', 2, command);
   const script = `${path.read} ${words.read} ${choose} exec "$s" -c "$c"`;
-  return `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${words.quoted}`;
+  const line = `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${words.quoted}`;
+  if (line.length <= longestArgument || command.length > longestArgument || !isText(command)) return line;
+  // Nothing can stand around a command so near the limit. It goes as it is, to the shell that the account has.
+  return command;
 }
 
-/** The line in the place of one that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
-export const tooLongLine =
+/** In the place of a line that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
+const tooLongLine =
   'exec /bin/sh -c \'echo "andromeda: the command is too long for this login node" >&2; exit 126\'';
+
+/** The channel request that carries the beginning of a line to the embedded login node; `exec` carries its end. */
+export const execPart = 'exec-part@andromeda';
+
+/**
+ * A line in as many pieces as the login node takes it in. OpenSSH takes messages of 256 KiB. Others may end the
+ * connection above what RFC 4253, section 6.1, asks of them. So does the embedded one, but it puts pieces together.
+ */
+export function linePieces(line: string, software: string): string[] {
+  const isEmbedded = software === 'OpenSSH_Andromeda_LoginNode';
+  const longest = isEmbedded || /^OpenSSH_\d/.test(software) ? longestArgument : portableMessage;
+  const whole = line.length <= longest ? line : tooLongLine;
+  if (!isEmbedded) return [whole];
+  const count = Math.max(1, Math.ceil(whole.length / portableMessage));
+  return Array.from({ length: count }, (_, n) => whole.slice(n * portableMessage, (n + 1) * portableMessage));
+}
+
+const portableMessage = 32 * 1024;
 
 /** Positional argument `position`, read into `name`. What single quotes cannot carry everywhere travels in octal. */
 function argument(name: string, position: number, value: string) {
   // Not every shell, nor every login node, passes on bytes that are no UTF-8.
-  const troubles = isUtf8(Buffer.from(value, 'latin1')) ? /[\\!\n\r]/g : /[\\!\n\r\x80-\xff]/g;
+  const troubles = isText(value) ? /[\\!\n\r]/g : /[\\!\n\r\x80-\xff]/g;
   if (value.search(troubles) === -1) return { read: `${name}=$${position};`, quoted: quote(value) };
   const octal = value.replace(troubles, (c) => `\\0${c.charCodeAt(0).toString(8).padStart(3, '0')}`);
   // The underscore keeps trailing newlines, which $( ) would drop.
@@ -48,5 +72,7 @@ function argument(name: string, position: number, value: string) {
 }
 
 const quote = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
+
+const isText = (value: string) => isUtf8(Buffer.from(value, 'latin1'));
 
 const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1');

@@ -5,7 +5,7 @@
  */
 import { type Channel, createChannels } from './channels.ts';
 import type { Use } from './events.ts';
-import { tooLongLine } from './exec-line.ts';
+import { execPart, linePieces } from './exec-line.ts';
 import type { GatewayLimits } from './limits.ts';
 import {
   channelFailure,
@@ -222,10 +222,11 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
     } else if (verdict.do === 'exec') {
       if (wantsReply) channel.owed.push('node');
       onUse(name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' });
-      const fits = verdict.command.length <= longestLine(node);
-      const line = Buffer.from(fits ? verdict.command : tooLongLine, 'latin1');
       const to = { uint32: channel.node ?? 0 };
-      node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, line));
+      const pieces = linePieces(verdict.command, node.software).map((piece) => Buffer.from(piece, 'latin1'));
+      const last = pieces.pop() ?? Buffer.alloc(0);
+      for (const piece of pieces) node.send(message(SSH.CHANNEL_REQUEST, to, execPart, false, piece));
+      node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, last));
     } else {
       if (!wantsReply) return;
       if (channel.owed.length > 0) channel.owed.push('refusal');
@@ -275,12 +276,6 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
     return told.length > 0;
   }
 }
-
-/**
- * OpenSSH takes packets of 256 KiB; others may end the connection above what RFC 4253, section 6.1, asks of them. The
- * embedded login node is one of those, for all its name: a version follows where it is OpenSSH.
- */
-const longestLine = (node: Transport) => (/^OpenSSH_\d/.test(node.software) ? 250 : 32) * 1024;
 
 const recipient = (payload: Buffer) => {
   if (payload.length < 5) throw new WireError('message ends too soon');

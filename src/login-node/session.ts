@@ -8,6 +8,9 @@ import { runWithTerminal, type TerminalSize } from './running-pty.ts';
 import { sttyArguments } from './terminal-modes.ts';
 import type { WireReader } from './wire.ts';
 
+/** The kernel's limit for one argument, with its NUL. */
+const longestCommand = 131_072;
+
 export interface SessionHost {
   /** The account as it is now, with the shell of now. Throws when there must be no session. */
   context(): SessionContext;
@@ -32,6 +35,8 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
   // The client may send input before the process exists.
   let early: Buffer[] = [];
   let earlyEof = false;
+  // The gateway sends a command longer than one message may be in pieces, and the last of them with `exec`.
+  let commandParts: Buffer[] = [];
 
   const give = (process: Running, chunk: Buffer) => process.write(chunk, () => channel.credit(chunk.length));
   channel.events = {
@@ -87,6 +92,19 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
     });
   }
 
+  function takePart(part: Buffer): boolean {
+    const size = commandParts.reduce((sum, { length }) => sum + length, part.length);
+    if (started || size > longestCommand) return false;
+    commandParts.push(Buffer.from(part));
+    return true;
+  }
+
+  function wholeCommand(last: Buffer): string {
+    const whole = Buffer.concat([...commandParts, last]).toString('utf8');
+    commandParts = [];
+    return whole;
+  }
+
   function startSftp(): boolean {
     return begin(async () => {
       const context = host.context();
@@ -107,7 +125,9 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
         case 'shell':
           return !started && startCommand(undefined);
         case 'exec':
-          return !started && startCommand(details.text());
+          return !started && startCommand(wholeCommand(details.bytes()));
+        case 'exec-part@andromeda':
+          return takePart(details.bytes());
         case 'subsystem':
           return !started && details.text() === 'sftp' && startSftp();
         case 'window-change':
@@ -152,6 +172,8 @@ function connectOutputs(channel: Channel, process: Running, over: () => void): v
     channel.onceEmpty(() => {
       channel.reportExit(code, signal, signal ? constants.signals[signal] : 0);
       channel.close();
+      // A client that never ended its input leaves our end of that pipe open.
+      process.hangUp();
     });
   });
 }

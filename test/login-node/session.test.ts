@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import * as pty from 'node-pty';
 import { ada, alive, type Bench, bench, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
 
@@ -16,6 +17,15 @@ const shared = () => {
   return started;
 };
 after(() => Promise.all(cleanups.map((cleanup) => cleanup())));
+
+/** Arguments that run a command on a connection that stays open. */
+async function startMaster(t: TestContext, at: Bench, name: string): Promise<string[]> {
+  const way = ['-S', join(at.dir, name)];
+  const master = spawn('ssh', ['-M', '-N', ...way, ...sshArguments(at)], { stdio: 'ignore' });
+  t.after(() => master.kill());
+  await until(async () => (await run('ssh', [...way, '-O', 'check', 'x'])).code === 0, 'the master runs');
+  return [...way, 'x'];
+}
 
 test('a command returns its exit status, and its output and errors apart', { skip }, async () => {
   const at = await shared();
@@ -58,24 +68,31 @@ test('a client that goes away ends what it ran', { skip }, async () => {
   await until(() => !alive(Number(pid)), 'the command ended');
 });
 
+test('nothing stays open of commands whose input never ended', { skip }, async (t) => {
+  const at = await shared();
+  const master = await startMaster(t, at, 'mux-open');
+  const opened = () => readdirSync(`/proc/${at.node.pid}/fd`).length;
+  const commands = async (count: number) => {
+    for (let n = 0; n < count; n++) {
+      const client = spawn('ssh', [...master, n % 4 ? 'true' : 'sleep 9 >&- 2>&- & echo']);
+      const [code] = await once(client, 'exit');
+      client.stdin.destroy();
+      assert.equal(code, 0);
+    }
+  };
+  await commands(8);
+  const before = opened();
+  await commands(20);
+  await until(() => opened() <= before + 2, `the ${opened()} descriptors were ${before} again`);
+});
+
 test('a hundred short commands lose no output', { skip }, async (t) => {
   const at = await shared();
-  const socket = join(at.dir, 'mux');
-  const master = spawn('ssh', ['-M', '-N', '-S', socket, ...sshArguments(at)], { stdio: 'ignore' });
-  t.after(() => master.kill());
-  await until(
-    async () => (await run('ssh', ['-S', socket, '-O', 'check', 'x'])).code === 0,
-    'the master runs',
-  );
+  const master = await startMaster(t, at, 'mux');
   const next = Array.from({ length: 100 }, (_, index) => index);
   const worker = async () => {
     for (let index = next.pop(); index !== undefined; index = next.pop()) {
-      const result = await run('ssh', [
-        '-S',
-        socket,
-        'x',
-        `seq 1 2000; echo end ${index} >&2; exit ${index}`,
-      ]);
+      const result = await run('ssh', [...master, `seq 1 2000; echo end ${index} >&2; exit ${index}`]);
       assert.equal(result.code, index);
       assert.equal(result.stdout.length, 8893);
       assert.equal(result.stderr, `end ${index}\n`);
