@@ -4,7 +4,7 @@
  */
 import type { RequestListener } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { LogFields, Logger } from './log.ts';
+import type { EventLevel, EventName, LogEvents, Logger } from './log.ts';
 
 export interface Metrics {
   /** The logger to hand to the rooms: what it is told, it counts and passes on. */
@@ -95,39 +95,39 @@ export function createMetrics(now: () => number): Metrics {
     },
   });
 
-  const counts: Record<string, (fields: LogFields) => void> = {
+  const counts: { [Name in EventName]?: (fields: LogEvents[Name]) => void } = {
     'http.request': ({ api, operation = 'none', status, ms }) => {
-      requests.inc({ api, operation, status } as Record<string, string>);
-      requestSeconds.observe({ api, operation } as Record<string, string>, Number(ms) / 1000);
+      requests.inc({ api, operation, status });
+      requestSeconds.observe({ api, operation }, ms / 1000);
     },
     'sync.passed': ({ cluster, ms }) => {
-      passedAt.set(String(cluster), now());
-      passSeconds.observe({ outcome: 'done' }, Number(ms) / 1000);
+      passedAt.set(cluster, now());
+      passSeconds.observe({ outcome: 'done' }, ms / 1000);
     },
     'sync.failed': ({ cluster, ms }) => {
       // One that never went well has been lagging since it was first tried.
-      if (!passedAt.has(String(cluster))) passedAt.set(String(cluster), now());
-      passSeconds.observe({ outcome: 'failed' }, Number(ms) / 1000);
+      if (!passedAt.has(cluster)) passedAt.set(cluster, now());
+      passSeconds.observe({ outcome: 'failed' }, ms / 1000);
     },
-    'sync.converged': ({ ms }) => convergenceSeconds.observe(Number(ms) / 1000),
-    'sync.released': ({ cluster }) => void passedAt.delete(String(cluster)),
+    'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
+    'sync.released': ({ cluster }) => void passedAt.delete(cluster),
     'gateway.login.accepted': () => logins.inc({ result: 'accepted', reason: '' }),
-    'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason: String(reason) }),
+    'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason }),
     'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {
       // What follows a colon tells of one case.
-      closedSessions.inc({ reason: String(why).split(':')[0] ?? '' });
-      sessionSeconds.observe(Number(durationMs) / 1000);
-      sessionBytes.inc({ direction: 'up' }, Number(bytesUp));
-      sessionBytes.inc({ direction: 'down' }, Number(bytesDown));
+      closedSessions.inc({ reason: why.split(':')[0] ?? '' });
+      sessionSeconds.observe(durationMs / 1000);
+      sessionBytes.inc({ direction: 'up' }, bytesUp);
+      sessionBytes.inc({ direction: 'down' }, bytesDown);
     },
-    'store.written': ({ ms }) => writeSeconds.observe(Number(ms) / 1000),
+    'store.written': ({ ms }) => writeSeconds.observe(ms / 1000),
   };
 
   return {
     watch(log) {
       const at =
-        (level: keyof Logger) =>
-        (event: string, fields: LogFields = {}) => {
+        (level: EventLevel) =>
+        <Name extends EventName>(event: Name, fields: LogEvents[Name]) => {
           counts[event]?.(fields);
           if (level === 'warn' || level === 'error') warnings.inc({ level, event });
           log[level](event, fields);

@@ -67,8 +67,14 @@ test('a refused login is counted with its reason, and a warning by its event', a
   const lines: string[] = [];
   const metrics = createMetrics(Date.now);
   const log = metrics.watch(createLogger('warn', (line) => lines.push(line)));
-  log.info('gateway.login.refused', { reason: 'key_revoked' });
-  log.warn('sync.failed', { cluster: 'alpha', ms: 1200 });
+  log.info('gateway.login.refused', { id: '1', remoteAddress: '192.0.2.1', reason: 'key_revoked' });
+  log.warn('sync.failed', {
+    cluster: 'alpha',
+    error: new Error('gone'),
+    failures: 1,
+    retryMs: 500,
+    ms: 1200,
+  });
   assert.equal(lines.length, 1, 'what the level leaves out is counted and not written');
   const { promise, resolve } = Promise.withResolvers<string>();
   const response = { writeHead: () => response, end: resolve };

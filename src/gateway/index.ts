@@ -151,7 +151,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of [...known, ...strangers]) session.close('gateway stopped', text);
       await closed;
-      log.info('gateway.stopped');
+      log.info('gateway.stopped', {});
     },
   };
 }

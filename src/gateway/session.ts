@@ -254,8 +254,8 @@ export function startSession(socket: Socket, context: SessionContext): Session {
       else if (!isSamePlace(route, decision.route))
         close('login node changed', 'Your login node has changed. Please connect again.');
       else admitted.route = decision.route;
-    } catch (cause) {
-      log.error('gateway.recheck.failed', { id, cause });
+    } catch (error) {
+      log.error('gateway.recheck.failed', { id, error });
       if (Date.now() - confirmedAt < limits.confirmGraceMs) return;
       close(
         'access cannot be confirmed',

@@ -1,5 +1,5 @@
 /** What the server's process and the login node's process say to each other. */
-import type { LogFields } from '../log.ts';
+import type { EventLevel, EventName, LogEvents } from '../log.ts';
 
 export interface Account {
   username: string;
@@ -33,4 +33,4 @@ export type FromLoginNode =
   | { type: 'ready'; port: number; hostKey: string }
   | { type: 'failed'; message: string }
   | { type: 'accounts'; id: number; error: string | undefined }
-  | { type: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; event: string; fields: LogFields };
+  | { type: 'log'; level: EventLevel; event: EventName; fields: LogEvents[EventName] };

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { codeRoot } from '../embedded.ts';
-import type { LogFields, Logger } from '../log.ts';
+import type { EventLevel, EventName, LogEvents, Logger } from '../log.ts';
 import { loadSshKey } from '../ssh-key-file.ts';
 import { prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
@@ -112,17 +112,17 @@ function tell(message: FromLoginNode): void {
 
 function logger(): Logger {
   const at =
-    (level: 'debug' | 'info' | 'warn' | 'error') =>
-    (event: string, fields: LogFields = {}) =>
+    (level: EventLevel) =>
+    <Name extends EventName>(event: Name, fields: LogEvents[Name]) =>
       tell({ type: 'log', level, event, fields: plainFields(fields) });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** Errors do not survive IPC as they are. */
-function plainFields(fields: LogFields): LogFields {
+function plainFields<Fields extends object>(fields: Fields): Fields {
   const plain = (value: unknown) =>
     value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plain(value)]));
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plain(value)])) as Fields;
 }
 
 const nothing = () => undefined;

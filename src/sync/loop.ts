@@ -153,7 +153,7 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   }
 
   /** Does something besides the passes; the end waits for it. */
-  function errand(name: string, body: () => Promise<void>): void {
+  function errand(name: 'discover' | 'notice' | 'sweep', body: () => Promise<void>): void {
     if (stopping.signal.aborted) return;
     const done = body()
       .catch((error) => log.error(`sync.${name}.failed`, { error }))

@@ -102,7 +102,7 @@ function createTries(part: string, { name, log, now }: BothOptions) {
         failures += 1;
         const retryMs = retryDelay(failures, Math.random());
         notBefore = now() + retryMs;
-        log.warn('sync.failed', { cluster: name, part, error, failures, retryMs });
+        log.warn('sync.side.failed', { cluster: name, side: part, error, failures, retryMs });
       }
     },
   };

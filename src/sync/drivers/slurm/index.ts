@@ -119,7 +119,7 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
   }
 
   /** What stays as it is is logged once. */
-  function tell(event: string, words = ''): void {
+  function tell(event: 'slurm.fault' | 'slurm.drifted', words = ''): void {
     if (told.get(event) !== words && words !== '') log.warn(event, { cluster: options.name, words });
     told.set(event, words);
   }
