@@ -46,6 +46,7 @@ export interface LogEvents {
     path: string;
     /** 499: the caller went away. */
     status: number;
+    address: string | undefined;
     ms: number;
     userId: string | undefined;
     commandId: string | undefined;
