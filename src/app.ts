@@ -4,13 +4,13 @@
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
+import { createAuthorize } from './app-authorize.ts';
 import { checkCluster, createDriver } from './app-driver.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
 import { type SessionRecords, startSessionRecords } from './app-records.ts';
 import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
-import { decideLogin, parseLoginName } from './domain/login.ts';
 import { type Gateway, type SessionFilter, startGateway } from './gateway/index.ts';
 import { defaultLimits } from './gateway/limits.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
@@ -25,7 +25,6 @@ import { createTrustedProxies, type TrustedProxies } from './source-address.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
-import { findLoginFacts } from './store/logins.ts';
 import { closeLostSessions } from './store/session-records.ts';
 import { startSyncLoop } from './sync/index.ts';
 
@@ -170,11 +169,7 @@ function openGateway(
     clientKey: clientKey.privateKey,
     limits,
     record: (event) => records.record(event),
-    authorize: async ({ loginName, fingerprint }, openOn) => {
-      const login = parseLoginName(loginName);
-      const facts = login && (await findLoginFacts(store.read, { ...login, fingerprint }));
-      return decideLogin(facts, now(), openOn && { loginNode: openOn, graceMs });
-    },
+    authorize: createAuthorize({ store, graceMs, now }),
     log,
   }).catch((error: NodeJS.ErrnoException) => {
     throw listenError(error, { name: 'SSH gateway', ...config.gateway.listen });

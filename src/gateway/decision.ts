@@ -1,8 +1,22 @@
 /** What a login rests on, as data: the composition root decides, the relay only obeys. */
-import type { LoginDecision, LoginNode, Route, Subject } from '../domain/login.ts';
+import type { LoginNode } from '../domain/access-decision.ts';
 
-export type { Route, Subject };
-export type Decision = LoginDecision;
+export interface Route {
+  clusterId: string;
+  userId: string;
+  username: string;
+  keyId: string;
+  shell: string;
+  loginNode: LoginNode;
+}
+
+/** Whose key was refused, and where: for the records. */
+export type Subject = Pick<Route, 'clusterId' | 'userId' | 'keyId'>;
+
+export type Decision =
+  | { allowed: true; route: Route }
+  /** `disclose`: the key is this person's own, so the message may be told to whoever proved to hold it. */
+  | { allowed: false; reason: string; message: string; disclose: boolean; subject?: Subject };
 
 export interface Attempt {
   loginName: string;

@@ -65,7 +65,8 @@ export interface paths {
         };
         /**
          * How to log in over SSH, and whether that works now
-         * @description Answers 200 even when it does not work yet; `reason` says what is missing. Needs `clusters.ssh`.
+         * @description Answers 200 even when it does not work yet; `reason` says what is missing. Needs `clusters.ssh`. `ready` means that
+         *     the gateway admits every active key of the caller at this moment; with `keyFingerprint`, that it admits that key.
          */
         get: operations["getSshAccess"];
         put?: never;
@@ -533,6 +534,8 @@ export interface operations {
         parameters: {
             query: {
                 organizationId: string;
+                /** @description An active key of the caller, as `GET /me/ssh-keys` gives it. Any other one is `no_keys`. */
+                keyFingerprint?: string;
             };
             header?: never;
             path: {

@@ -45,46 +45,6 @@ export async function readAccessList(
   });
 }
 
-/** A person as the access list of a cluster knows them, or would. */
-export interface ListPerson {
-  username: string;
-  keySetGeneration: number;
-  /** On the newest list, and was on one that was accepted: the newest may wait for that, which says nothing of them. */
-  isAccepted: boolean;
-}
-
-/** A person as the list of a cluster knows them; undefined without a login name in its organization. */
-export async function findListPerson(
-  db: Reader,
-  clusterId: string,
-  userId: string,
-): Promise<ListPerson | undefined> {
-  const [row] = await listPerson(db, clusterId, userId);
-  if (!row) return undefined;
-  const { username, generation, uid, listed } = row;
-  return { username, keySetGeneration: generation ?? 0, isAccepted: uid !== null && listed !== null };
-}
-
-const listPerson = prepared((db, clusterId: string, userId: string) =>
-  db
-    .selectFrom('clusters as c')
-    .innerJoin('organization_usernames as n', 'n.org_id', 'c.organization_id')
-    .leftJoin('ssh_key_sets as s', 's.user_id', 'n.user_id')
-    .leftJoin('access_lists as l', (join) =>
-      join.onRef('l.cluster_id', '=', 'c.id').on('l.withdrawn', '=', 0),
-    )
-    .leftJoin('access_list_users as u', (join) =>
-      join
-        .onRef('u.org_id', '=', 'c.organization_id')
-        .onRef('u.user_id', '=', 'n.user_id')
-        .on('u.until_version', 'is', null)
-        .on('l.cluster_id', 'is not', null),
-    )
-    .select(['n.username', 'n.uid', 's.generation', 'u.user_id as listed'])
-    .where('c.id', '=', clusterId)
-    .where('n.user_id', '=', userId),
-);
-
 /** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
 export async function createAccessList(
   store: Store,

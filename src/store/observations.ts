@@ -26,45 +26,6 @@ const observationOf = prepared((db, clusterId: string) =>
   db.selectFrom('observations').selectAll().where('cluster_id', '=', clusterId),
 );
 
-/** What a cluster confirmed of one person: what it says of them by name, or else what its list version says. */
-export async function findObservedAccount(
-  db: Reader,
-  clusterId: string,
-  userId: string,
-): Promise<Selectable<ObservedAccountTable> | undefined> {
-  const [named] = await namedAccount(db, clusterId, userId);
-  return named ?? (await listedAccount(db, clusterId, userId))[0];
-}
-
-const namedAccount = prepared((db, clusterId: string, userId: string) =>
-  db
-    .selectFrom('observed_accounts')
-    .selectAll()
-    .where('cluster_id', '=', clusterId)
-    .where('user_id', '=', userId),
-);
-
-const listedAccount = prepared((db, clusterId: string, userId: string) =>
-  db
-    .selectFrom('observations as o')
-    .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
-    .innerJoin('access_list_users as l', 'l.org_id', 'c.organization_id')
-    .select([
-      'o.cluster_id',
-      'l.user_id',
-      'l.ssh_key_set_generation',
-      'l.key_fingerprints',
-      'l.shell',
-      'l.desired_login_state as login_state',
-    ])
-    .where('o.cluster_id', '=', clusterId)
-    .where('l.user_id', '=', userId)
-    .whereRef('l.since_version', '<=', 'o.list_version')
-    .where((eb) =>
-      eb.or([eb('l.until_version', 'is', null), eb('l.until_version', '>', eb.ref('o.list_version'))]),
-    ),
-);
-
 /** What an observation says. */
 export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {
   return JSON.parse(observation.report) as StoredReport;

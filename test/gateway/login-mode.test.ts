@@ -1,9 +1,8 @@
 /** Login modes: `Shared`, everyone uses one login node; `PerUser`, each person has their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideLogin } from '../../src/domain/login.ts';
+import { createAuthorize } from '../../src/app-authorize.ts';
 import type { LoginNodeReport } from '../../src/domain/manifest.ts';
-import { findLoginFacts } from '../../src/store/logins.ts';
 import { findObservation, recordObservation, reportOf } from '../../src/store/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
@@ -47,10 +46,9 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
     return recordObservation(store, alpha, all, Date.now());
   };
   const [fingerprint = ''] = (await bob.access())['key_fingerprints'] as string[];
-  const decide = async () => {
-    const facts = await findLoginFacts(store.read, { clusterId: alpha, username: 'bob', fingerprint });
-    return decideLogin(facts, Date.now());
-  };
+  const authorize = createAuthorize({ store, graceMs: 0, now: Date.now });
+  const decide = () =>
+    authorize({ loginName: `${alpha}.bob`, fingerprint, publicKey: '', remoteAddress: '127.0.0.1' });
 
   await t.test('not to another person’s, even where that is named first', async () => {
     await report([node('ada', 1001), node('bob', 1002), node('bobby', 1003)]);

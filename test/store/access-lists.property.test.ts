@@ -4,6 +4,7 @@ import type { Lab } from '../../src/domain/lab.ts';
 import type { ManifestAccount, Report } from '../../src/domain/manifest.ts';
 import { type PermissionKey, permissionCatalog } from '../../src/domain/permission.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import {
   deletePastEntries,
   listWantedUsers,
@@ -13,7 +14,6 @@ import {
 import {
   acceptAccessLists,
   createAccessList,
-  findListPerson,
   readAccessList,
   updateDesiredGeneration,
   withdrawAccessList,
@@ -21,7 +21,7 @@ import {
 import { createGrant } from '../../src/store/grants.ts';
 import type { Store } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
-import { findObservedAccount, recordObservation } from '../../src/store/observations.ts';
+import { recordObservation } from '../../src/store/observations.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore } from '../support/store.ts';
@@ -263,10 +263,15 @@ test('after any interleaving of changes the list is what recomputing it from not
     for (const [clusterId, accounts] of confirmed) {
       for (const { id } of models) {
         const account = accounts.find(({ userId }) => userId === id);
-        const row = await findObservedAccount(store.read, clusterId, id);
+        const person = await findPersonOnCluster(store.read, clusterId, id);
         assert.deepEqual(
-          row && [row.ssh_key_set_generation, JSON.parse(row.key_fingerprints), row.login_state],
-          account && [account.keySetGeneration, account.keyFingerprints, account.loginState],
+          [person?.observed.keySetGeneration, person?.facts.confirmed],
+          account
+            ? [
+                account.keySetGeneration,
+                { loginState: account.loginState, keyFingerprints: account.keyFingerprints },
+              ]
+            : [0, undefined],
           where,
         );
       }
@@ -306,8 +311,8 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
   };
   assert.deepEqual(await of(alpha.id), [2, 2, 0]);
   assert.deepEqual(await of(beta.id), [2, 2, 1]);
-  assert.equal((await findListPerson(store.read, alpha.id, owner))?.isAccepted, false);
-  assert.equal((await findListPerson(store.read, beta.id, owner))?.isAccepted, true);
+  assert.equal((await findPersonOnCluster(store.read, alpha.id, owner))?.facts.isListed, false);
+  assert.equal((await findPersonOnCluster(store.read, beta.id, owner))?.facts.isListed, true);
   assert.equal(await findManifest(store, alpha.id), undefined);
 });
 
@@ -327,7 +332,8 @@ test('what a cluster says of someone by name goes before what its list version s
   const [account] = manifest?.accounts ?? [];
   assert.ok(manifest && account);
   const { listVersion } = manifest;
-  const shell = async () => (await findObservedAccount(store.read, alpha.id, account.userId))?.shell;
+  const shell = async () =>
+    (await findPersonOnCluster(store.read, alpha.id, account.userId))?.observed.shell || undefined;
   const record = (more: Partial<Report>) =>
     recordObservation(store, alpha.id, { ...report, ...more }, Date.now());
   await record({ listVersion, accounts: [{ ...account, shell: '/bin/other' }] });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { updateListedUsers } from '../../src/store/access-list-users.ts';
 import { acceptAccessLists, findAccessList, readAccessList } from '../../src/store/access-lists.ts';
 import { openSqlite } from '../../src/store/dialects/sqlite.ts';
@@ -9,7 +10,6 @@ import { openStore } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
 import { firstSchema } from '../../src/store/migrations/0001-first-schema.ts';
 import { operators } from '../../src/store/migrations/0002-operators.ts';
-import { findObservedAccount } from '../../src/store/observations.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const at = '2026-01-01T00:00:00.000Z';
@@ -78,7 +78,7 @@ test('lists of an earlier version keep their generation unless they were behind'
       [['ada', 2, 20000]],
     );
   }
-  const confirmed = await findObservedAccount(store.read, 'alpha', 'user_1');
-  assert.equal(confirmed?.ssh_key_set_generation, 2, 'what a cluster confirmed stays confirmed');
+  const person = await findPersonOnCluster(store.read, 'alpha', 'user_1');
+  assert.equal(person?.observed.keySetGeneration, 2, 'what a cluster confirmed stays confirmed');
   await store.close();
 });

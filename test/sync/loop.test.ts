@@ -4,6 +4,7 @@ import type { Lab } from '../../src/domain/lab.ts';
 import type { Manifest, Report } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import { createLogger } from '../../src/log.ts';
+import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
 import {
   type Cluster,
@@ -12,7 +13,7 @@ import {
   updateClusterSettings,
 } from '../../src/store/clusters.ts';
 import type { Change, Store } from '../../src/store/index.ts';
-import { findObservation, findObservedAccount } from '../../src/store/observations.ts';
+import { findObservation } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
 import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
 import { retryDelay } from '../../src/sync/loop.ts';
@@ -367,7 +368,8 @@ test('a cluster that is releasing is released by its driver, let go of, and neve
   const found = await readAccessList(lab.store, lab.alphaId);
   assert.deepEqual([found?.list.generation, found?.users], [generation, []], 'its list changes no more');
   const user = await userId(lab.store, 'ada@x.example');
-  assert.equal(await findObservedAccount(lab.store.read, lab.alphaId, user), undefined);
+  const person = await findPersonOnCluster(lab.store.read, lab.alphaId, user);
+  assert.equal(person?.facts.confirmed, undefined);
 });
 
 test('a release that fails says why, and is tried again', async () => {

@@ -1,0 +1,215 @@
+/**
+ * May this person log in to this cluster over SSH, and if not, what stands in the way? The one decision that
+ * `ssh-access`, the gateway's logins and the recheck of open sessions ask (contract, "SSH access object" and "SSH
+ * gateway behaviour").
+ */
+import { observationFreshnessMs } from './access-list.ts';
+import { effectivePermissions, type Role } from './permission.ts';
+
+/** A login node that answers. */
+export interface LoginNode {
+  host: string;
+  port: number;
+  hostKey: string;
+}
+
+/** What is known of one person on one cluster, all of one moment. Times in ms since 1970. */
+export interface AccessFacts {
+  clusterState: string;
+  /** Whether people have accounts there at all: on a Kubernetes-only cluster they do not. */
+  takesAccessList: boolean;
+  /** The login name in the cluster's organization; undefined while the person has none. */
+  username: string | undefined;
+  /** Whether they belong to that organization now, and neither is out of service. */
+  isMember: boolean;
+  role: Role;
+  permissions: readonly string[];
+  /** Fingerprints of the person's active keys. */
+  activeKeys: readonly string[];
+  /** On the newest list, and was on one that Platform accepted. */
+  isListed: boolean;
+  /** What the cluster confirmed of this person; undefined when it does not know them. */
+  confirmed: ConfirmedAccount | undefined;
+  /** Those that answer and that this person may use, the best first. */
+  loginNodes: readonly LoginNode[];
+  /** When the cluster last reported; undefined before the first report. */
+  observedAt: number | undefined;
+  /** In words, what keeps the cluster from applying its list; null when nothing does. */
+  failure: string | null;
+}
+
+export interface ConfirmedAccount {
+  loginState: 'ready' | 'waiting_for_key';
+  keyFingerprints: readonly string[];
+}
+
+/** A session that is open: it stays on its login node, and outlives a gap in the cluster's reports. */
+export interface OpenSession {
+  loginNode: Pick<LoginNode, 'host' | 'port'>;
+  /** How long after the last report access still counts as confirmed. */
+  graceMs: number;
+}
+
+export interface AccessQuestion {
+  now: number;
+  /** The key that is asked about; left out: all of the person's active keys. */
+  fingerprint?: string | undefined;
+  open?: OpenSession | undefined;
+}
+
+/** The reasons that `ssh-access` knows. */
+export type ReadinessReason =
+  | 'ready'
+  | 'no_keys'
+  | 'access_not_projected'
+  | 'projection_pending'
+  | 'gateway_unavailable'
+  | 'observation_stale'
+  | 'cluster_inactive'
+  | 'named_user_required';
+
+export type AccessDecision =
+  | { allowed: true; loginNode: LoginNode }
+  | {
+      allowed: false;
+      obstacle: Obstacle;
+      /** The word of `ssh-access` for it; undefined where that has none. */
+      readiness: Exclude<ReadinessReason, 'ready'> | undefined;
+      /** One line for the person, at the gateway. */
+      message: string;
+    };
+
+/** Each obstacle: the word of `ssh-access` for it, where that has one, and the sentence for the person. */
+const obstacles = {
+  key_revoked: {
+    wire: 'no_keys',
+    message: () => 'This key was revoked. Register another one and use that.',
+  },
+  access_removed: {
+    wire: undefined,
+    message: (_: AccessFacts, open?: OpenSession) =>
+      `${open ? 'Your SSH access to this cluster was removed.' : 'You have no SSH access to this cluster.'} Ask an owner of your organization.`,
+  },
+  cluster_inactive: {
+    wire: 'cluster_inactive',
+    message: ({ clusterState }: AccessFacts) =>
+      `This cluster is ${clusterState} (cluster_inactive); logins open when it is active.`,
+  },
+  named_user_required: {
+    wire: 'named_user_required',
+    message: () =>
+      'You have no username in this organization (named_user_required). Ask an owner or admin of it for one.',
+  },
+  no_keys: {
+    wire: 'no_keys',
+    message: () => 'You have no active SSH key (no_keys). Register one and use that.',
+  },
+  access_not_projected: {
+    wire: 'access_not_projected',
+    message: () =>
+      "Your access is not on the cluster's list yet (access_not_projected). Try again in a few seconds.",
+  },
+  no_login_nodes: {
+    wire: 'gateway_unavailable',
+    message: () =>
+      'This cluster runs Kubernetes only and has no SSH logins (gateway_unavailable). Use kubectl with its kubeconfig.',
+  },
+  gateway_unavailable: {
+    wire: 'gateway_unavailable',
+    message: () =>
+      'No login node of this cluster answers at the moment (gateway_unavailable). Try again in a minute.',
+  },
+  observation_stale: {
+    wire: 'observation_stale',
+    message: () =>
+      'Your access cannot be confirmed: the cluster has not reported lately (observation_stale). Wait for its next report.',
+  },
+  projection_failed: {
+    wire: 'projection_pending',
+    message: () =>
+      'A fault keeps the cluster from applying your access (projection_pending). Please tell your administrator.',
+  },
+  projection_pending: {
+    wire: 'projection_pending',
+    message: () =>
+      'The cluster has not applied your access yet (projection_pending). Try again in a few seconds.',
+  },
+} as const satisfies Record<
+  string,
+  {
+    wire: Exclude<ReadinessReason, 'ready'> | undefined;
+    message(facts: AccessFacts, open?: OpenSession): string;
+  }
+>;
+
+export type Obstacle = keyof typeof obstacles;
+
+/**
+ * Lets in only what is confirmed on every count; an open session stays where it is for as long as that holds. Another
+ * person's change is no obstacle, nor is another key that waits for the cluster to one that does not.
+ */
+export function decideAccess(facts: AccessFacts, question: AccessQuestion): AccessDecision {
+  const obstacle = findObstacle(facts, question);
+  if (obstacle === undefined) return { allowed: true, loginNode: loginNodeFor(facts, question.open) };
+  const { wire, message } = obstacles[obstacle];
+  return { allowed: false, obstacle, readiness: wire, message: message(facts, question.open) };
+}
+
+/** The first thing that stands in the way, in the order in which a person would have to see to them. */
+function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | undefined {
+  const { activeKeys, confirmed } = facts;
+  const { fingerprint } = question;
+  if (fingerprint !== undefined && !activeKeys.includes(fingerprint)) return 'key_revoked';
+  if (!mayUseSsh(facts)) return 'access_removed';
+  if (facts.clusterState !== 'active') return 'cluster_inactive';
+  if (facts.username === undefined) return 'named_user_required';
+  if (activeKeys.length === 0) return 'no_keys';
+  if (!facts.takesAccessList) return 'no_login_nodes';
+  if (!facts.isListed) return 'access_not_projected';
+  if (facts.loginNodes.length === 0) return 'gateway_unavailable';
+  if (!hasRecentObservation(facts, question)) return 'observation_stale';
+  const asked = fingerprint === undefined ? activeKeys : [fingerprint];
+  if (confirmed?.loginState === 'ready' && asked.every((key) => confirmed.keyFingerprints.includes(key))) {
+    return undefined;
+  }
+  return facts.failure === null ? 'projection_pending' : 'projection_failed';
+}
+
+function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {
+  return isMember && effectivePermissions(role, permissions).has('clusters.ssh');
+}
+
+function hasRecentObservation({ observedAt }: AccessFacts, { now, open }: AccessQuestion): boolean {
+  const freshMs = Math.max(observationFreshnessMs, open?.graceMs ?? 0);
+  return observedAt !== undefined && now - observedAt <= freshMs;
+}
+
+function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined): LoginNode {
+  const own = loginNodes.find(
+    ({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port,
+  );
+  const chosen = own ?? loginNodes[0];
+  if (!chosen) throw new Error('a login was allowed without a login node');
+  return chosen;
+}
+
+/** What the client says of a reason, with what to type; the cluster is called `name`. */
+export const readinessAdvice: Record<Exclude<ReadinessReason, 'ready'>, (name: string) => string> = {
+  no_keys: () => 'You have no SSH key registered; `andromeda keys add` registers one.',
+  access_not_projected: (name) =>
+    `${name} has not been told of you yet; \`andromeda wait key --cluster ${name}\` ends when it has your key.`,
+  projection_pending: (name) =>
+    `${name} has not applied the latest changes yet; \`andromeda wait key --cluster ${name}\` ends when it has.`,
+  gateway_unavailable: (name) =>
+    `${name} has no login node that answers: it may be restarting, or have no Slurm; try again, or ask its operator.`,
+  observation_stale: (name) =>
+    `${name} has not reported for minutes, and nobody is let in until it does; its operator has to look.`,
+  cluster_inactive: (name) => `${name} is not in service; \`andromeda clusters show ${name}\` says more.`,
+  named_user_required: (name) =>
+    `You have no username in the organization of ${name}; an owner or admin of it has to give you one.`,
+};
+
+/** Whether a word of `ssh-access` is one that this version knows. */
+export function isReadinessObstacle(reason: string): reason is keyof typeof readinessAdvice {
+  return Object.hasOwn(readinessAdvice, reason);
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type AccessFacts,
+  type AccessQuestion,
+  decideAccess,
+  isReadinessObstacle,
+  type Obstacle,
+  readinessAdvice,
+} from '../../src/domain/access-decision.ts';
+
+const now = 1_000_000_000;
+const facts: AccessFacts = {
+  clusterState: 'active',
+  takesAccessList: true,
+  username: 'ada',
+  isMember: true,
+  role: 'member',
+  permissions: ['clusters.ssh'],
+  activeKeys: ['SHA256:a', 'SHA256:b'],
+  isListed: true,
+  confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b', 'SHA256:gone'] },
+  loginNodes: [
+    { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' },
+    { host: '10.0.0.6', port: 22, hostKey: 'ssh-ed25519 BBBB' },
+  ],
+  observedAt: now,
+  failure: null,
+};
+/** What `ssh-access` asks, and what the gateway asks. */
+const allKeys: AccessQuestion = { now };
+const thisKey: AccessQuestion = { now, fingerprint: 'SHA256:a' };
+const open = { loginNode: { host: '10.0.0.6', port: 22 }, graceMs: 300_000 };
+
+const obstacle = (changes: Partial<AccessFacts>, question: AccessQuestion = thisKey) => {
+  const decision = decideAccess({ ...facts, ...changes }, question);
+  return decision.allowed ? undefined : decision.obstacle;
+};
+
+test('whoever is confirmed on every count is let in, on the best login node', () => {
+  for (const question of [allKeys, thisKey])
+    assert.deepEqual(decideAccess(facts, question), { allowed: true, loginNode: facts.loginNodes[0] });
+});
+
+/** In the order in which they count; each is true together with all that come behind it. */
+const ladder: [Partial<AccessFacts>, Obstacle, string | undefined][] = [
+  [{ permissions: ['clusters.read'] }, 'access_removed', undefined],
+  [{ clusterState: 'releasing' }, 'cluster_inactive', 'cluster_inactive'],
+  [{ username: undefined }, 'named_user_required', 'named_user_required'],
+  [{ isListed: false }, 'access_not_projected', 'access_not_projected'],
+  [{ loginNodes: [] }, 'gateway_unavailable', 'gateway_unavailable'],
+  [{ observedAt: now - 120_001 }, 'observation_stale', 'observation_stale'],
+  [{ confirmed: undefined }, 'projection_pending', 'projection_pending'],
+];
+for (const [index, [fact, expected, readiness]] of ladder.entries()) {
+  const behind = Object.assign({}, ...ladder.slice(index).map(([later]) => later)) as Partial<AccessFacts>;
+  test(`${expected} counts before everything that comes behind it, for one key and for all`, () => {
+    for (const question of [allKeys, thisKey])
+      for (const changes of [fact, behind]) {
+        const decision = decideAccess({ ...facts, ...changes }, question);
+        assert.ok(!decision.allowed);
+        assert.deepEqual([decision.obstacle, decision.readiness], [expected, readiness]);
+      }
+  });
+}
+
+test('a revoked key counts before everything else; without any active key it is no_keys', () => {
+  const all = Object.assign({}, ...ladder.map(([fact]) => fact)) as Partial<AccessFacts>;
+  assert.equal(obstacle({ ...all, activeKeys: ['SHA256:b'] }), 'key_revoked');
+  assert.equal(obstacle({ activeKeys: [] }), 'key_revoked');
+  assert.equal(obstacle({ activeKeys: [], isListed: false }, allKeys), 'no_keys');
+  assert.equal(obstacle({ activeKeys: [], username: undefined }, allKeys), 'named_user_required');
+});
+
+const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined][] = [
+  ['one who left, or whose organization is retired', { isMember: false }, thisKey, 'access_removed'],
+  ['an owner, who holds every permission', { role: 'owner', permissions: [] }, thisKey, undefined],
+  ['a cluster that never reported', { observedAt: undefined }, allKeys, 'observation_stale'],
+  ['a report exactly two minutes old', { observedAt: now - 120_000 }, thisKey, undefined],
+  [
+    'one who waits for a key there',
+    { confirmed: { loginState: 'waiting_for_key', keyFingerprints: ['SHA256:a'] } },
+    thisKey,
+    'projection_pending',
+  ],
+  [
+    'one whom the cluster knows by revoked keys only',
+    { confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:gone'] } },
+    allKeys,
+    'projection_pending',
+  ],
+  ['a key that waits beside another', { activeKeys: ['SHA256:a', 'SHA256:c'] }, thisKey, undefined],
+  [
+    'a key that waits, itself',
+    { activeKeys: ['SHA256:a', 'SHA256:c'] },
+    { now, fingerprint: 'SHA256:c' },
+    'projection_pending',
+  ],
+  ['all keys, of which one waits', { activeKeys: ['SHA256:a', 'SHA256:c'] }, allKeys, 'projection_pending'],
+  ['a fault on the cluster', { confirmed: undefined, failure: 'no disk' }, allKeys, 'projection_failed'],
+  ['a fault that is somebody else’s', { failure: 'no disk' }, thisKey, undefined],
+  [
+    'a cluster without accounts and login nodes',
+    { takesAccessList: false, isListed: false, loginNodes: [] },
+    allKeys,
+    'no_login_nodes',
+  ],
+];
+for (const [what, changes, question, expected] of more) {
+  test(`${what}: ${expected ?? 'let in'}`, () => assert.equal(obstacle(changes, question), expected));
+}
+
+const messages: [Partial<AccessFacts>, RegExp][] = [
+  [{ activeKeys: [] }, /key was revoked\. Register another/],
+  [{ permissions: [] }, /no SSH access.*Ask an owner/],
+  [{ clusterState: 'releasing' }, /releasing \(cluster_inactive\); .* when it is active/],
+  [{ observedAt: 0 }, /\(observation_stale\)\. Wait for its next report/],
+  [{ isListed: false }, /\(access_not_projected\)\. Try again in a few seconds/],
+  [{ confirmed: undefined }, /\(projection_pending\)\. Try again in a few seconds/],
+  [{ confirmed: undefined, failure: 'x' }, /fault.*\(projection_pending\)\. Please tell your administrator/],
+  [{ takesAccessList: false }, /Kubernetes only.*Use kubectl/],
+  [{ loginNodes: [] }, /\(gateway_unavailable\)\. Try again in a minute/],
+];
+for (const [changes, message] of messages) {
+  test(`one line says ${message.source}`, () => {
+    const decision = decideAccess({ ...facts, ...changes }, thisKey);
+    assert.ok(!decision.allowed);
+    assert.match(decision.message, message);
+    assert.ok(decision.message.length <= 140);
+  });
+}
+
+test('an open session continues on its own login node, whichever answers first', () => {
+  const decision = decideAccess(facts, { ...thisKey, open });
+  assert.deepEqual(decision.allowed && decision.loginNode, facts.loginNodes[1]);
+  const elsewhere = decideAccess(
+    { ...facts, loginNodes: facts.loginNodes.slice(0, 1) },
+    { ...thisKey, open },
+  );
+  assert.deepEqual(elsewhere.allowed && elsewhere.loginNode, facts.loginNodes[0]);
+});
+
+test('an open session outlives five minutes without an observation, and no more; a new login two', () => {
+  const at = (age: number, question: AccessQuestion) => obstacle({ observedAt: now - age }, question);
+  assert.equal(at(300_000, { ...thisKey, open }), undefined);
+  assert.equal(at(300_001, { ...thisKey, open }), 'observation_stale');
+  assert.equal(at(120_000, thisKey), undefined);
+  assert.equal(at(120_001, thisKey), 'observation_stale');
+});
+
+test('the grace of an open session is for a silent cluster only', () => {
+  for (const [fact, expected] of ladder) {
+    if (expected === 'observation_stale') continue;
+    assert.equal(obstacle({ observedAt: now - 200_000, ...fact }, { ...thisKey, open }), expected);
+  }
+});
+
+test('the client has advice for each word of ssh-access, and for no other', () => {
+  const words = ladder.flatMap(([, , readiness]) => readiness ?? []);
+  for (const word of [...words, 'no_keys']) {
+    assert.ok(isReadinessObstacle(word));
+    assert.match(readinessAdvice[word]('alpha'), /\.$/);
+  }
+  for (const word of ['ready', 'toString', '']) assert.equal(isReadinessObstacle(word), false);
+});

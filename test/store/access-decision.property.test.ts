@@ -1,0 +1,236 @@
+/** `ssh-access` and the gateway decide alike, whatever happened before. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createAuthorize } from '../../src/app-authorize.ts';
+import type { Lab } from '../../src/domain/lab.ts';
+import type { Report } from '../../src/domain/manifest.ts';
+import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import type { PlatformDeps, PlatformRequest } from '../../src/platform/index.ts';
+import { getSshAccess } from '../../src/platform/ssh-access.ts';
+import { updateListedUsers } from '../../src/store/access-list-users.ts';
+import { acceptAccessLists, createAccessList } from '../../src/store/access-lists.ts';
+import type { Store } from '../../src/store/index.ts';
+import { findManifest } from '../../src/store/manifests.ts';
+import { recordObservation } from '../../src/store/observations.ts';
+import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
+import { mulberry } from '../support/random.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+import { openTestStore } from '../support/store.ts';
+
+const names = ['a', 'b', 'c', 'd'];
+const lab: Lab = {
+  organizations: [
+    {
+      slug: 'x',
+      name: 'X',
+      members: names.map((name) => ({
+        email: `${name}@x.example`,
+        role: name === 'a' ? 'owner' : 'member',
+        username: name,
+        permissions: name === 'a' ? [] : ['clusters.ssh'],
+      })),
+    },
+  ],
+  clusters: [
+    { name: 'alpha', organization: 'x', scheduler: 'sunk', simulated: { computeNodes: 1, gpusPerNode: 1 } },
+    {
+      name: 'beta',
+      organization: 'x',
+      scheduler: 'kubernetes',
+      simulated: { computeNodes: 1, gpusPerNode: 1 },
+    },
+  ],
+};
+
+const silent: Report = {
+  manifestGeneration: 0,
+  desiredGeneration: 0,
+  controlPlaneReady: true,
+  machines: [],
+  runningJobs: [],
+  loginNodes: [],
+  accounts: [],
+  failure: null,
+};
+const loginNode = (username: string | undefined, up: boolean) => ({
+  name: `login-${username ?? 'all'}`,
+  host: '127.0.0.1',
+  port: 22,
+  hostKey: 'ssh-ed25519 AAAA',
+  up,
+  ...(username === undefined ? {} : { username }),
+});
+
+interface Person {
+  id: string;
+  username: string;
+  keys: { id: string; fingerprint: string }[];
+}
+
+interface World {
+  store: Store;
+  organizationId: string;
+  clusterIds: string[];
+  people: Person[];
+  now: number;
+  pick(below: number): number;
+}
+
+async function startWorld(store: Store, seed: number): Promise<World> {
+  const random = mulberry(seed);
+  const clusters = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
+  const people = await store.read
+    .selectFrom('organization_usernames')
+    .select(['user_id as id', 'username'])
+    .orderBy('username')
+    .execute();
+  return {
+    store,
+    organizationId: clusters[0]?.organization_id ?? '',
+    clusterIds: clusters.map(({ id }) => id),
+    people: people.map((person) => ({ ...person, keys: [] })),
+    now: Date.now(),
+    pick: (below) => Math.floor(random() * below),
+  };
+}
+
+/** One change of any kind: by a person, an owner, an operator, a cluster or the clock. */
+async function change(world: World): Promise<void> {
+  const { store, people, pick, organizationId } = world;
+  const person = people[pick(people.length)];
+  const clusterId = world.clusterIds[pick(world.clusterIds.length)];
+  if (!person || clusterId === undefined) return;
+  const { id: userId, keys } = person;
+  const toggle = async (table: 'memberships' | 'users' | 'organizations', off: string, chance: number) => {
+    const state = pick(chance) === 0 ? off : 'active';
+    const [column, value] =
+      table === 'organizations' ? ['id', organizationId] : [table === 'users' ? 'id' : 'user_id', userId];
+    await store.write(({ db }) =>
+      db
+        .updateTable(table)
+        .set({ lifecycle_state: state as 'active' })
+        .where(column as 'id', '=', value as string)
+        .execute(),
+    );
+  };
+  const steps: (() => Promise<unknown>)[] = [
+    async () => {
+      const key = parseSshPublicKey(newPublicKey());
+      const about = { userId, key, commandId: 'c', now: world.now };
+      const made = await store.write((tx) => createSshKey(tx, about));
+      keys.push({ id: made.key.id, fingerprint: made.key.fingerprint });
+    },
+    async () => {
+      const key = keys[pick(keys.length)];
+      if (key) await store.write((tx) => revokeSshKey(tx, { userId, keyId: key.id, now: world.now }));
+    },
+    () => toggle('memberships', 'removed', 3),
+    () => toggle('users', 'deactivated', 6),
+    () => toggle('organizations', 'retired', 8),
+    () =>
+      store.write(async ({ db }) => {
+        await db.deleteFrom('member_permissions').where('user_id', '=', userId).execute();
+        const permission = ['clusters.ssh', 'clusters.ssh.admin', 'clusters.configure', 'clusters.read'][
+          pick(4)
+        ];
+        if (permission === undefined || pick(4) === 0) return;
+        await db
+          .insertInto('member_permissions')
+          .values({ org_id: organizationId, user_id: userId, permission })
+          .execute();
+      }),
+    () =>
+      store.write(({ db }) =>
+        db
+          .updateTable('clusters')
+          .set({ state: pick(4) === 0 ? 'releasing' : 'active' })
+          .where('id', '=', clusterId)
+          .execute(),
+      ),
+    () => updateListedUsers(store, organizationId, world.now),
+    () => acceptAccessLists(store, organizationId, world.now),
+    () => report(world, clusterId),
+    () => report(world, clusterId),
+    async () => {
+      world.now += pick(90_000);
+    },
+  ];
+  await steps[pick(steps.length)]?.();
+}
+
+/** A cluster says how it is: with the newest list or without, login nodes of every kind, some people named, a fault. */
+async function report(world: World, clusterId: string): Promise<void> {
+  const { store, people, pick } = world;
+  const manifest = await findManifest(store, clusterId);
+  const nodes = [
+    [],
+    [loginNode(undefined, true)],
+    [loginNode(undefined, false)],
+    people.map(({ username }) => loginNode(username, pick(3) > 0)),
+  ];
+  const applied = pick(4) > 0 && manifest;
+  const named = pick(4) === 0 ? (manifest?.accounts[pick(manifest.accounts.length)] ?? undefined) : undefined;
+  await recordObservation(
+    store,
+    clusterId,
+    {
+      ...silent,
+      ...(applied ? { manifestGeneration: applied.generation, listVersion: applied.listVersion } : {}),
+      loginNodes: nodes[pick(nodes.length)] ?? [],
+      accounts: named ? [{ ...named, loginState: 'waiting_for_key', keyFingerprints: [] }] : [],
+      failure: pick(3) === 0 ? 'the disk is full' : null,
+    },
+    world.now,
+  );
+}
+
+test('ssh-access says ready for a person and key exactly when the gateway admits that key at that moment', async (t) => {
+  const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+  t.diagnostic(`seed ${seed} (SEED=${seed} runs it again)`);
+  await using opened = await openTestStore(lab);
+  const world = await startWorld(opened.store, seed);
+  const { store, organizationId } = world;
+  await updateListedUsers(store, organizationId, world.now);
+  for (const id of world.clusterIds)
+    await createAccessList(store, { id, organization_id: organizationId, desired_generation: 1 }, world.now);
+  const authorize = createAuthorize({ store, graceMs: 300_000, now: () => world.now });
+  const gateway = {
+    hostname: 'gateway.example',
+    port: 22,
+    hostKey: 'ssh-ed25519 AAAA',
+    fingerprint: 'SHA256:x',
+  };
+  const sshAccess = (userId: string, clusterId: string, keyFingerprint?: string) =>
+    getSshAccess(
+      { store, gateway } as PlatformDeps,
+      {
+        caller: { userId, sourceAddress: '' },
+        path: { clusterId },
+        query: { organizationId, keyFingerprint },
+        now: world.now,
+      } as PlatformRequest<'getSshAccess'>,
+    ).catch((error: { code: string }) => ({ ready: false, reason: error.code }));
+
+  const seen = new Map<string, number>();
+  for (let round = 0; round < 1_500; round++) {
+    await change(world);
+    for (const { id, username, keys } of world.people) {
+      for (const clusterId of world.clusterIds) {
+        const access = await sshAccess(id, clusterId);
+        seen.set(access.reason, (seen.get(access.reason) ?? 0) + 1);
+        for (const { fingerprint } of keys.slice(-3)) {
+          const loginName = `${clusterId}.${username}`;
+          const { allowed } = await authorize({ loginName, fingerprint, publicKey: '', remoteAddress: '' });
+          const ofKey = await sshAccess(id, clusterId, fingerprint);
+          assert.equal(ofKey.ready, allowed, `seed ${seed}, round ${round}: ${ofKey.reason}`);
+          const isActive = ofKey.reason !== 'no_keys';
+          if (access.ready && isActive) assert.ok(allowed, 'ready means every active key is admitted');
+        }
+      }
+    }
+  }
+  t.diagnostic(JSON.stringify([...seen]));
+  // A history in which nothing happens proves nothing.
+  for (const reason of ['ready', 'forbidden', 'projection_pending', 'observation_stale'])
+    assert.ok(seen.has(reason), `seed ${seed}: ${reason} never came up`);
+});
