@@ -1,7 +1,7 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
 import { userInfo } from 'node:os';
 import { type Config, readConfig } from './config.ts';
-import { isEmail } from './domain/email.ts';
+import { foldEmail, isEmail } from './domain/email.ts';
 import { DomainError } from './domain/error.ts';
 import { appendAuditEntry } from './store/audit.ts';
 import { openStore, type Store } from './store/index.ts';
@@ -28,7 +28,7 @@ export async function bootstrap(
   options: BootstrapOptions,
   newPassword: (email: string) => Promise<string>,
 ): Promise<number> {
-  const email = options.email.toLowerCase();
+  const email = foldEmail(options.email);
   try {
     if (!isEmail(email)) {
       throw new DomainError('invalid_request', `"${options.email}" is not an email address.`);

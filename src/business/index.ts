@@ -43,6 +43,7 @@ import {
   operatorListSessions,
 } from './operator/gateway.ts';
 import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
+import { operatorListIdentities, operatorRebindIdentity } from './operator/identities.ts';
 import { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
 import {
   operatorCreateOrganization,
@@ -113,6 +114,8 @@ export const businessOperations = {
   operatorSetMemberPermissions,
   operatorRemoveMember,
   operatorListPeople,
+  operatorListIdentities,
+  operatorRebindIdentity,
   operatorCreatePerson,
   operatorSetStaffKeys,
   operatorSetPassword,

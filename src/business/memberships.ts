@@ -2,6 +2,7 @@
  * Who belongs to an organization: managed by its owners and admins, and by operators of the installation, through
  * routes of their own. What concerns an owner needs an owner or an operator.
  */
+import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
@@ -69,8 +70,8 @@ function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authorit
   const { orgID: orgId } = request.path;
   const { email, name, role = 'member', username } = request.body;
   const wanted = [...new Set(request.body.permissions)].sort();
-  const meaning = [email.toLowerCase(), name ?? '', role, username ?? '', wanted];
-  const about = { target: `${orgId}/${email.toLowerCase()}`, details: `role ${role}` };
+  const meaning = [foldEmail(email), name ?? '', role, username ?? '', wanted];
+  const about = { target: `${orgId}/${foldEmail(email)}`, details: `role ${role}` };
   return manage(deps, request, { operation: 'addMember', meaning, about }, authority, {
     concernsOwners: async () => role === 'owner',
     async change(tx, now) {

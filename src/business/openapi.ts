@@ -545,6 +545,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/people/{userID}/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The identities that a person signs in with */
+        get: operations["operatorListIdentities"];
+        /**
+         * Bind a person's account to another identity at an issuer
+         * @description The identity before can no longer sign in as the person, and what it signed in to is over. Without a subject, the account is whoever signs in next at the issuer with its verified address. SSH keys and grants stay. 409 when the subject is another account's.
+         */
+        put: operations["operatorRebindIdentity"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/people/{userID}/deactivate": {
         parameters: {
             query?: never;
@@ -1240,6 +1261,13 @@ export interface components {
             staff_keys: string[];
             created_at: components["schemas"]["Time"];
             updated_at: components["schemas"]["Time"];
+        };
+        Identities: {
+            identities: {
+                issuer: string;
+                subject: string;
+                created_at: components["schemas"]["Time"];
+            }[];
         };
         OperatorGrant: {
             grant: components["schemas"]["ResourceGrant"];
@@ -2632,6 +2660,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListIdentities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identities"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorRebindIdentity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description As the tokens name it */
+                    issuer: string;
+                    /** @description The sub of its tokens */
+                    subject?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The identities from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identities"];
                 };
             };
             default: components["responses"]["Error"];

@@ -2,6 +2,7 @@
  * From the installation as it is to the one a lab file describes, as data. What the file names is set; what it leaves
  * out stays, unless it is to be pruned. Planning again after the steps were taken gives none.
  */
+import { foldEmail } from './email.ts';
 import { DomainError } from './error.ts';
 import {
   checkDriver,
@@ -25,11 +26,19 @@ export type LabStep = { action: Action; name: string; details: string } & (
   | { kind: 'grant'; grant: LabGrant }
 );
 
+export interface PlanOptions {
+  prune: boolean;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** Addresses of deactivated accounts. Whom only a grant that has ended names stays as they are. */
+  deactivated?: ReadonlySet<string>;
+}
+
 /**
  * The steps, in an order in which each can be taken: what others need first, removals last. Throws `invalid_request`
- * for what the file must not ask, `invalid_state` for what cannot be changed any more. `now` in ms since 1970.
+ * for what the file must not ask, `invalid_state` for what cannot be changed any more.
  */
-export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; now: number }): LabStep[] {
+export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabStep[] {
   if (options.prune && Object.keys(wanted).length === 0) {
     throw new DomainError(
       'invalid_request',
@@ -37,7 +46,7 @@ export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; no
     );
   }
   const steps = [
-    ...people(current, wanted, options.now),
+    ...people(current, wanted, options),
     ...organizations(current, wanted),
     ...members(current, wanted),
     ...clusters(current, wanted),
@@ -46,7 +55,7 @@ export function planLab(current: Lab, wanted: Lab, options: { prune: boolean; no
   return options.prune ? [...steps, ...removals(current, wanted)] : steps;
 }
 
-function people(current: Lab, wanted: Lab, now: number): LabStep[] {
+function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): LabStep[] {
   const known = new Map((current.users ?? []).map((user) => [key(user.email), user]));
   const steps: (LabStep & { kind: 'person' })[] = [];
   for (const user of wanted.users ?? []) {
@@ -79,7 +88,10 @@ function people(current: Lab, wanted: Lab, now: number): LabStep[] {
     ...(wanted.organizations ?? [])
       .flatMap((organization) => organization.members ?? [])
       .map(({ email }) => email),
-    ...(wanted.grants ?? []).filter((grant) => isLive(grant, now)).map(({ user }) => user),
+    // Whoever is named has an account, whether or not the grant is over by now.
+    ...(wanted.grants ?? [])
+      .filter((grant) => isLive(grant, now) || !deactivated?.has(key(grant.user)))
+      .map(({ user }) => user),
   ];
   for (const name of new Set(named.map(key))) {
     if (known.has(name)) continue;
@@ -321,7 +333,7 @@ function isSameTime(a: string, b: string | undefined): boolean {
 
 /** Emails are the same in any case. */
 function key(text: string): string {
-  return text.toLowerCase();
+  return foldEmail(text);
 }
 
 function set(values: readonly string[] | undefined): string {

@@ -1,4 +1,5 @@
 /** The lab file: an installation described as data. */
+import { foldEmail } from './email.ts';
 import { DomainError } from './error.ts';
 import { isUuid } from './id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from './kubernetes-settings.ts';
@@ -62,18 +63,18 @@ export interface Lab {
  */
 export function checkLab(lab: Lab): void {
   const users = new Set<string>();
-  for (const user of lab.users ?? []) once(users, user.email.toLowerCase(), 'user');
+  for (const user of lab.users ?? []) once(users, foldEmail(user.email), 'user');
   const slugs = new Set<string>();
   const domains = new Set<string>();
   for (const organization of lab.organizations ?? []) {
     once(slugs, organization.slug, 'organization');
     for (const domain of organization.autoJoinDomains ?? []) {
-      once(domains, domain.toLowerCase(), 'autoJoinDomains entry');
+      once(domains, foldEmail(domain), 'autoJoinDomains entry');
     }
     const emails = new Set<string>();
     const usernames = new Set<string>();
     for (const member of organization.members ?? []) {
-      once(emails, member.email.toLowerCase(), `member of ${organization.slug}`);
+      once(emails, foldEmail(member.email), `member of ${organization.slug}`);
       if (member.username !== undefined) {
         if (!isUsername(member.username)) {
           throw invalid(
@@ -104,7 +105,7 @@ export function checkLab(lab: Lab): void {
   for (const grant of lab.grants ?? []) {
     const { user, cluster, relation, namespace, roleId } = grant;
     const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
-    once(grants, `${user.toLowerCase()} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant');
+    once(grants, `${foldEmail(user)} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant');
     if (grant.expiresAt !== undefined && !isTime(grant.expiresAt)) {
       throw invalid(
         `A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,

@@ -6,9 +6,9 @@
  */
 import type { JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
+import { findIdentity } from '../store/identities.ts';
 import type { Store } from '../store/index.ts';
-import { findUser } from '../store/users.ts';
-import { findPerson } from './person.ts';
+import { findPerson, requireActive } from './person.ts';
 import { type TokenRules, verifyToken } from './token.ts';
 
 export interface AuthenticatorOptions {
@@ -33,6 +33,7 @@ export type Authenticate = (
 ) => Promise<string>;
 
 interface Known {
+  subject: string;
   issuedAt: number;
   expiresAt: number;
   /** Undefined for a service account. */
@@ -54,8 +55,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
-    const { issuedAt, expiresAt } = verified;
-    const entry = { issuedAt, expiresAt, userId, changes: changes.get(userId ?? '') ?? 0 };
+    const { subject, issuedAt, expiresAt } = verified;
+    const entry = { subject, issuedAt, expiresAt, userId, changes: changes.get(userId ?? '') ?? 0 };
     if (userId !== undefined) await requireSignIn(userId, issuedAt);
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (known.size >= mostTokens) known.delete(known.keys().next().value ?? '');
@@ -78,12 +79,17 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
   }
 
-  async function requireAccount(userId: string, issuedAt: number): Promise<void> {
+  /** The identity may have been deactivated, or bound to another account, since the token was found good. */
+  async function requireAccount(userId: string, { subject, issuedAt }: Known): Promise<void> {
     await requireSignIn(userId, issuedAt);
-    const user = await findUser(options.store.read, userId);
-    if (user?.lifecycle_state !== 'active') {
-      throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
+    const bound = await findIdentity(options.store.read, options.rules.issuer, subject);
+    if (bound?.userId !== userId) {
+      throw new DomainError(
+        'unauthorized',
+        'This sign-in is not bound to the account any more. Sign in again.',
+      );
     }
+    requireActive(bound);
   }
 
   return async (authorization, serviceAccountRefusal) => {
@@ -101,7 +107,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
     const latest = changes.get(entry.userId) ?? 0;
     if (entry.changes !== latest) {
-      await requireAccount(entry.userId, entry.issuedAt);
+      await requireAccount(entry.userId, entry);
       entry.changes = latest;
     }
     return entry.userId;

@@ -2,12 +2,13 @@
 import { isEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { appendAuditEntry } from '../store/audit.ts';
+import { createIdentity, findIdentity, hasIdentityAt } from '../store/identities.ts';
 import type { Store, Tx } from '../store/index.ts';
 import { wasEverMember } from '../store/members.ts';
 import { createMembership } from '../store/memberships.ts';
 import { findAutoJoinOrganization } from '../store/organizations.ts';
 import { toTime } from '../store/time.ts';
-import { createIdentity, createUser, findIdentity, findUserByEmail, systemUserId } from '../store/users.ts';
+import { createUser, findUserByEmail, systemUserId } from '../store/users.ts';
 import type { VerifiedToken } from './token.ts';
 
 interface PersonDeps {
@@ -18,7 +19,7 @@ interface PersonDeps {
 
 /**
  * The user ID of the person a token is. A known subject is who it was bound to. A new one is bound to the account
- * with its verified email, or, when the email's domain joins an organization automatically, to a new account.
+ * with its verified email, unless that account has another subject at this issuer already; or, when the email's domain joins an organization automatically, to a new account.
  * Throws `unauthorized` when there is none, `integration_unavailable` when the issuer has to be asked and is down.
  */
 export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: string): Promise<string> {
@@ -33,7 +34,7 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
     if (earlier !== undefined) return requireActive(earlier);
-    const userId = await accountFor(tx, claims, now);
+    const userId = await accountFor(tx, token.issuer, claims, now);
     await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
     await appendAuditEntry(tx, {
       at: toTime(now),
@@ -70,7 +71,7 @@ function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
 }
 
 /** A deactivated account lets nobody in. Throws `unauthorized`. */
-function requireActive({ userId, state }: { userId: string; state: string }): string {
+export function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
   throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
 }
@@ -86,7 +87,7 @@ function shownText(claim: unknown): string | undefined {
   );
 }
 
-async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string> {
+async function accountFor(tx: Tx, issuer: string, profile: Profile, now: number): Promise<string> {
   const { email, name, preferred_username } = profile;
   const domain = email.slice(email.lastIndexOf('@') + 1);
   const orgId = await findAutoJoinOrganization(tx.db, domain);
@@ -94,7 +95,16 @@ async function accountFor(tx: Tx, profile: Profile, now: number): Promise<string
   if (!existing && orgId === undefined) {
     throw new DomainError('unauthorized', `There is no account for ${email}. Ask your operator for one.`);
   }
-  if (existing) requireActive({ userId: existing.id, state: existing.lifecycle_state });
+  if (existing) {
+    requireActive({ userId: existing.id, state: existing.lifecycle_state });
+    // An address can pass to somebody else at the issuer, and the account must not pass with it.
+    if (await hasIdentityAt(tx.db, existing.id, issuer)) {
+      throw new DomainError(
+        'unauthorized',
+        `The account of ${email} is bound to another sign-in at ${issuer}. If it is yours, ask your operator to run: andromeda admin person rebind ${email}`,
+      );
+    }
+  }
   const userId =
     existing?.id ??
     (await createUser(

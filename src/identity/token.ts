@@ -35,7 +35,14 @@ export async function verifyToken(
   if (!rules.audiences.every((audience) => audiences.includes(audience))) {
     throw new DomainError('unauthorized', 'The access token is not meant for this service.');
   }
-  const { sub = '', iat = 0, exp = 0 } = claims;
+  const { sub, iat = 0, exp = 0 } = claims;
+  // Anything else would be kept as some text, and be the same for many people.
+  if (typeof sub !== 'string' || sub === '') {
+    throw new DomainError(
+      'unauthorized',
+      'The access token does not say whose it is: its sub is not a text.',
+    );
+  }
   const marked = rules.serviceAccountClaim;
   return {
     issuer: rules.issuer,

@@ -1,5 +1,7 @@
 /** Organizations and the domains that join them automatically. */
+
 import type { Selectable } from 'kysely';
+import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
@@ -61,7 +63,7 @@ export async function findAutoJoinOrganization(db: Reader, domain: string): Prom
   const row = await db
     .selectFrom('auto_join_domains')
     .select('org_id')
-    .where('domain', '=', domain.toLowerCase())
+    .where('domain', '=', foldEmail(domain))
     .executeTakeFirst();
   return row?.org_id;
 }
@@ -122,7 +124,7 @@ export async function updateAutoJoinDomains(
   now: number,
 ): Promise<boolean> {
   const { orgId } = organization;
-  const wanted = new Set(organization.domains.map((domain) => domain.toLowerCase()));
+  const wanted = new Set(organization.domains.map((domain) => foldEmail(domain)));
   const rows = await tx.db.selectFrom('auto_join_domains').selectAll().where('org_id', '=', orgId).execute();
   const had = new Set(rows.map((row) => row.domain));
   const added = wanted.difference(had);

@@ -1,4 +1,5 @@
 /** Passwords of the embedded issuer, and the people who can sign in with one: active, and persons. */
+import { foldEmail } from '../domain/email.ts';
 import type { Reader, Tx } from './index.ts';
 
 /** A person as the embedded issuer speaks of them. */
@@ -29,7 +30,7 @@ export async function setPassword(
 /** The active person with this primary email, in any case, who has a password; undefined when there is none. */
 export async function findPassword(reader: Reader, email: string): Promise<PasswordAccount | undefined> {
   return account(
-    await accounts(reader).where('users.primary_email', '=', email.trim().toLowerCase()).executeTakeFirst(),
+    await accounts(reader).where('users.primary_email', '=', foldEmail(email.trim())).executeTakeFirst(),
   );
 }
 

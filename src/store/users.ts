@@ -1,6 +1,6 @@
-/** People: their accounts, and which tokens are theirs. */
-
+/** People: their accounts. */
 import type { Selectable } from 'kysely';
+import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { StaffKey } from '../domain/staff.ts';
@@ -48,7 +48,7 @@ export async function findOrCreateUser(
   person: { email: string; displayName?: string | undefined },
   now: number,
 ): Promise<{ userId: string; created: boolean }> {
-  if (person.email.toLowerCase() === systemEmail) {
+  if (foldEmail(person.email) === systemEmail) {
     throw new DomainError('invalid_request', `${systemEmail} is the installation itself, which is nobody.`);
   }
   const known = await findUserByEmail(tx.db, person.email);
@@ -65,36 +65,9 @@ export async function findUserByEmail(db: Reader, email: string): Promise<User |
   return db
     .selectFrom('users')
     .selectAll()
-    .where('primary_email', '=', email.toLowerCase())
+    .where('primary_email', '=', foldEmail(email))
     .where('kind', '=', 'person')
     .executeTakeFirst();
-}
-
-/** The person whom tokens of this issuer and subject are, and whether the account is active. */
-export async function findIdentity(
-  db: Reader,
-  issuer: string,
-  subject: string,
-): Promise<{ userId: string; state: User['lifecycle_state'] } | undefined> {
-  return db
-    .selectFrom('identities')
-    .innerJoin('users', 'users.id', 'identities.user_id')
-    .select(['user_id as userId', 'users.lifecycle_state as state'])
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-}
-
-export async function createIdentity(
-  tx: Tx,
-  identity: { issuer: string; subject: string; userId: string },
-  now: number,
-): Promise<void> {
-  const { issuer, subject, userId } = identity;
-  await tx.db
-    .insertInto('identities')
-    .values({ issuer, subject, user_id: userId, created_at: toTime(now) })
-    .execute();
 }
 
 /** A new account; returns its ID. Emails are kept in lower case. */
@@ -110,7 +83,7 @@ export async function createUser(
     .values({
       id,
       kind: 'person',
-      primary_email: person.email.toLowerCase(),
+      primary_email: foldEmail(person.email),
       display_name: person.displayName,
       preferred_username: person.preferredUsername ?? null,
       login_shell: '/bin/bash',
@@ -200,13 +173,23 @@ export async function listPeople(
 ): Promise<Person[]> {
   let query = db.selectFrom('users').selectAll().where('kind', '=', 'person');
   if (page.after !== undefined) query = query.where('id', '>', page.after);
-  if (page.email !== undefined) query = query.where('primary_email', '=', page.email.toLowerCase());
+  if (page.email !== undefined) query = query.where('primary_email', '=', foldEmail(page.email));
   const people = await query.orderBy('id').limit(page.limit).execute();
   const staff = await db.selectFrom('staff_permissions').selectAll().orderBy('permission').execute();
   return people.map((person) => ({
     ...person,
     staffKeys: staff.filter((row) => row.user_id === person.id).map((row) => row.permission),
   }));
+}
+
+/** The addresses of accounts that are deactivated. */
+export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('users')
+    .select('primary_email')
+    .where('lifecycle_state', '=', 'deactivated')
+    .execute();
+  return new Set(rows.map((row) => row.primary_email));
 }
 
 async function touch(

@@ -152,7 +152,7 @@ const cases: [string, Lab, string[]][] = [
     ['update cluster alpha: new settings: site, simulated'],
   ],
   [
-    'grants: a new one, another end, and one that has ended already is nothing',
+    'grants: a new one, another end, and one that has ended already, whose person has an account',
     {
       grants: [
         {
@@ -178,6 +178,7 @@ const cases: [string, Lab, string[]][] = [
     },
     [
       'create person eve@y.example',
+      'create person old@y.example',
       'update grant eve@y.example kubernetes.viewer on alpha: until 2030-01-01T00:00:00.000Z → 2031-01-01T00:00:00Z',
       'create grant eve@y.example kubernetes.developer on alpha/a as r',
     ],
@@ -193,6 +194,19 @@ for (const [what, wanted, expected] of cases) {
     assert.deepEqual(lines(wanted, false, from), expected);
   });
 }
+
+test('plan: whom only an ended grant names, and whose account is deactivated, is left alone', () => {
+  const grants = [
+    {
+      user: 'Old@y.example',
+      cluster: 'alpha',
+      relation: 'kubernetes.admin' as const,
+      expiresAt: '2020-01-01T00:00:00Z',
+    },
+  ];
+  const deactivated = new Set(['old@y.example']);
+  assert.deepEqual(planLab(current, { grants }, { prune: false, now, deactivated }), []);
+});
 
 test('prune removes what the file leaves out, last; nobody of an organization that it does not name', () => {
   const wanted: Lab = {

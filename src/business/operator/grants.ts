@@ -1,4 +1,5 @@
 /** Kubernetes grants, as operators give and end them. */
+import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster } from '../../store/clusters.ts';
@@ -33,7 +34,7 @@ export function operatorCreateGrant(
 ): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
   const { body, caller, now } = request;
   const { relation, scope = null, role_id = null } = body;
-  const email = body.email.toLowerCase();
+  const email = foldEmail(body.email);
   const clusterId = body.cluster_id.toLowerCase();
   const expires_at = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
   const where = scope === null ? clusterId : `${clusterId}/${scope}`;

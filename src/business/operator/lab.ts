@@ -12,6 +12,7 @@ import type { Reader, Store, Tx } from '../../store/index.ts';
 import { exportLab, takeSteps } from '../../store/lab.ts';
 import { findObservation, type StoredReport } from '../../store/observations.ts';
 import { toTime } from '../../store/time.ts';
+import { listDeactivatedEmails } from '../../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
@@ -76,7 +77,8 @@ async function apply(
   lab: Lab,
   { prune, actor, commandId, now }: { prune: boolean; actor: string; commandId: string | null; now: number },
 ): Promise<{ plan: Plan; steps: LabStep[] }> {
-  const steps = planLab(await exportLab(tx.db, now), lab, { prune, now });
+  const deactivated = await listDeactivatedEmails(tx.db);
+  const steps = planLab(await exportLab(tx.db, now), lab, { prune, now, deactivated });
   const before = await listSlurmAccounts(tx.db);
   await takeSteps(tx, steps, { actor, commandId, now });
   const restarts = await listRestarts(tx.db, before);

@@ -1,4 +1,5 @@
 /** Organizations, as operators see and make them. */
+import { foldEmail } from '../../domain/email.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { Reader } from '../../store/index.ts';
 import { listAllGrantedPermissions, listMembers } from '../../store/members.ts';
@@ -35,7 +36,7 @@ export function operatorCreateOrganization(
   const { body, caller, now } = request;
   const { slug, display_name, owner_username } = body;
   const domains = body.auto_join_domains ?? [];
-  const email = body.owner_email.toLowerCase();
+  const email = foldEmail(body.owner_email);
   const what = {
     operation: 'operatorCreateOrganization',
     meaning: [slug, display_name, email, owner_username ?? '', [...domains].sort()],
@@ -102,7 +103,7 @@ export async function operatorListMembers(
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { id } = await requireOrganization(store.read, path.orgID);
   const granted = await listAllGrantedPermissions(store.read, id);
-  const email = query.email?.toLowerCase();
+  const email = query.email === undefined ? undefined : foldEmail(query.email);
   const members = (await listMembers(store.read, id)).filter(
     (one) => email === undefined || one.email === email,
   );

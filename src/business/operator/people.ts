@@ -1,12 +1,14 @@
 /** People with an account, as operators see and manage them. */
+
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
+import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { holdsStaffKey } from '../../domain/staff.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
-import type { Tx } from '../../store/index.ts';
+import type { Reader, Tx } from '../../store/index.ts';
 import { listMembershipsOf } from '../../store/members.ts';
 import { removeMembership } from '../../store/memberships.ts';
 import { setPassword } from '../../store/passwords.ts';
@@ -47,7 +49,7 @@ export function operatorCreatePerson(
   request: BusinessRequest<'operatorCreatePerson'>,
 ): PersonReply {
   const { name, staff_keys: keys = [] } = request.body;
-  const email = request.body.email.toLowerCase();
+  const email = foldEmail(request.body.email);
   const what = {
     operation: 'operatorCreatePerson',
     meaning: [email, name ?? '', [...keys].sort()],
@@ -144,25 +146,26 @@ function changePerson(
   const userId = request.path.userID;
   const about = { target: userId, subject_user_id: userId, details };
   return operatorCommand(deps, request, { operation, meaning: [userId, ...meaning], about }, async (tx) => {
-    await requirePerson(tx, userId);
+    await requirePerson(tx.db, userId);
     await change(tx, userId);
     return { result: await personReply(tx, userId) };
   });
 }
 
-async function requirePerson(tx: Tx, userId: string): Promise<Person> {
-  const user = await findUser(tx.db, userId);
+/** The person with this ID. Throws `not_found`. */
+export async function requirePerson(db: Reader, userId: string): Promise<Person> {
+  const user = await findUser(db, userId);
   if (user?.kind !== 'person') throw new DomainError('not_found', 'There is no such person.');
   return user;
 }
 
 async function requireActive(tx: Tx, userId: string): Promise<void> {
-  const { lifecycle_state } = await requirePerson(tx, userId);
+  const { lifecycle_state } = await requirePerson(tx.db, userId);
   if (lifecycle_state !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
 }
 
 async function personReply(tx: Tx, userId: string) {
-  return personBody(await requirePerson(tx, userId));
+  return personBody(await requirePerson(tx.db, userId));
 }
 
 function personBody({

@@ -1,4 +1,5 @@
 /** `andromeda admin member`: members of an organization, each addressed by it and an email address. */
+import { foldEmail } from '../../domain/email.ts';
 import type { Answer } from '../answer.ts';
 import {
   type MembershipRow,
@@ -48,7 +49,7 @@ async function change<T>(
     nameOf: ({ membership }: Member) => membership.email,
     idOf: ({ membership }: Member) => membership.user_id,
   };
-  const wanted = email.includes('@') ? email.toLowerCase() : email;
+  const wanted = email.includes('@') ? foldEmail(email) : email;
   const { membership } = pick(kind, await list(api, organizationId), wanted);
   const path = at`/operator/organizations/${organizationId}/members/${membership.user_id}/${what}`;
   return api.write<T>(method, path, body);

@@ -1,7 +1,9 @@
 /** `andromeda admin person`. */
+import { foldEmail } from '../../domain/email.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { newPassword } from '../ask.ts';
+import { usage } from '../exit.ts';
 import { type Api, at, query, type Reader } from '../net/api.ts';
 import { readPages } from '../net/pages.ts';
 import { pick } from '../pick.ts';
@@ -42,7 +44,7 @@ function list(api: Reader, email?: string): Promise<Person[]> {
 /** The ID of the person with this address; an ID is taken as it is. */
 export async function findPerson(api: Reader, wanted: string): Promise<string> {
   if (wanted.startsWith('user_')) return wanted;
-  const email = wanted.toLowerCase();
+  const email = foldEmail(wanted);
   const found = await list(api, email);
   const kind = {
     one: 'person',
@@ -51,6 +53,35 @@ export async function findPerson(api: Reader, wanted: string): Promise<string> {
     idOf: (person: Person) => person.id,
   };
   return pick(kind, found.length > 0 ? found : await list(api), email).id;
+}
+
+interface Identity {
+  issuer: string;
+  subject: string;
+  created_at: string;
+}
+
+const identities = printer<Identity>(
+  {
+    ISSUER: (row) => row.issuer,
+    SUBJECT: (row) => row.subject,
+    SINCE: (row) => row.created_at,
+  },
+  'There are no identities: whoever signs in with the verified address next is the person.',
+);
+
+const printIdentities = (json: { identities: Identity[] }) => identities.many(json, json.identities);
+
+/** The issuer at which a person has an identity, where that is just one. */
+async function onlyIssuer(api: Reader, id: string, email: string): Promise<string> {
+  const found = await api.get<{ identities: Identity[] }>(at`/operator/people/${id}/identities`);
+  const [issuer, ...more] = new Set(found.identities.map((one) => one.issuer));
+  if (issuer !== undefined && more.length === 0) return issuer;
+  throw usage(
+    issuer === undefined
+      ? `${email} has no identity: whoever signs in with this verified address is the person. Give --issuer and --subject to name one.`
+      : `${email} has identities at several issuers. Say which one with --issuer: ${[issuer, ...more].join(', ')}`,
+  );
 }
 
 /** One change to one person, who is then printed. */
@@ -104,6 +135,30 @@ export const person: Noun = {
         const id = await findPerson(api, email);
         const body = { password: await newPassword(email) };
         return people.one(await api.write('PUT', at`/operator/people/${id}/password`, body));
+      },
+    }),
+    reads({
+      usage: 'identities <email>',
+      summary: 'the identities that a person signs in with: issuer and subject',
+      example: 'person identities bob@physics.example',
+      async run({ api }, email = '') {
+        const id = await findPerson(api, email);
+        return printIdentities(await api.get(at`/operator/people/${id}/identities`));
+      },
+    }),
+    writes<{ issuer?: string; subject?: string }>({
+      usage: 'rebind <email>',
+      summary: 'free an account from its identity, for the next sign-in with the address, or for --subject',
+      example: "person rebind bob@physics.example --reason 'new sign-in'",
+      flags: [
+        optional('--issuer <url>', 'at which issuer; left out: the only one'),
+        optional('--subject <sub>', 'bind to this identity, and to no other'),
+      ],
+      async run({ api, options }, email = '') {
+        const id = await findPerson(api, email);
+        const issuer = options.issuer ?? (await onlyIssuer(api, id, email));
+        const body = { issuer, subject: options.subject };
+        return printIdentities(await api.write('PUT', at`/operator/people/${id}/identities`, body));
       },
     }),
     writes({

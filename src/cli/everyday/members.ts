@@ -1,4 +1,5 @@
 /** `andromeda members`: who is in an organization, and what they may do. */
+import { foldEmail } from '../../domain/email.ts';
 import type { Answer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
 import { type MembershipRow, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
@@ -26,11 +27,7 @@ export async function findMember(api: Reader, organization: Organization, wanted
     nameOf: ({ email }) => email,
     idOf: ({ user_id: id }) => id,
   };
-  return pick(
-    kind,
-    await listMembers(api, organization),
-    wanted.includes('@') ? wanted.toLowerCase() : wanted,
-  );
+  return pick(kind, await listMembers(api, organization), wanted.includes('@') ? foldEmail(wanted) : wanted);
 }
 
 function permissionsPath({ id }: Organization, userId: string): string {

@@ -7,7 +7,9 @@
  *   an address that this person has signed in from;
  * - address, whichever account: softer too (50 free, at most 30 seconds): a whole site can stand behind one address.
  */
+
 import { createHash } from 'node:crypto';
+import { foldEmail } from '../../domain/email.ts';
 import { sourceNetwork } from '../../source-address.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPassword, type PasswordAccount } from '../../store/passwords.ts';
@@ -33,7 +35,7 @@ export function createSignIn(reader: Reader, now: () => number): SignIn {
 
   return async ({ email, password, address }) => {
     // Hashed to one length: what is typed into the field is the caller's choice.
-    const account = createHash('sha256').update(email.trim().toLowerCase()).digest('base64url');
+    const account = createHash('sha256').update(foldEmail(email.trim())).digest('base64url');
     const from = sourceNetwork(address);
     const pair = `${account} ${from}`;
     const waitMs = Math.max(

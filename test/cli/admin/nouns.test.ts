@@ -77,6 +77,39 @@ const personTable = [
   'EMAIL                NAME  STATE   STAFF  ID',
   'bob@physics.example  Bob   active  -      user_bob',
 ];
+const identity = { issuer: 'https://login.example', subject: '7', created_at: '2026-01-02T03:04:05.000Z' };
+const identityTable = [
+  'ISSUER                 SUBJECT  SINCE',
+  'https://login.example  7        2026-01-02T03:04:05.000Z',
+];
+golden(
+  'admin person shows the identities that a person signs in with, and binds the account anew',
+  {
+    'GET /operator/people/user_bob/identities': { identities: [identity] },
+    'PUT /operator/people/user_bob/identities': { identities: [identity] },
+  },
+  [
+    {
+      args: ['person', 'identities', 'bob@physics.example'],
+      asks: ['GET /operator/people/user_bob/identities'],
+      prints: identityTable,
+    },
+    {
+      args: ['person', 'rebind', 'bob@physics.example'],
+      asks: [
+        'GET /operator/people/user_bob/identities',
+        'PUT /operator/people/user_bob/identities {"issuer":"https://login.example"}',
+      ],
+      prints: identityTable,
+    },
+    {
+      args: ['person', 'rebind', 'user_bob', '--issuer', 'https://new.example', '--subject', '8'],
+      asks: ['PUT /operator/people/user_bob/identities {"issuer":"https://new.example","subject":"8"}'],
+      prints: identityTable,
+    },
+  ],
+);
+
 golden(
   'admin person lists, adds, sets staff keys and passwords, deactivates and reactivates',
   {

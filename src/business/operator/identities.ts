@@ -1,0 +1,48 @@
+/** With which identities people sign in, and making an account another identity's. */
+import type { CommandReply } from '../../domain/operation.ts';
+import { listIdentities, updateIdentityAt } from '../../store/identities.ts';
+import type { Reader } from '../../store/index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import { operatorCommand } from './command.ts';
+import { requirePerson } from './people.ts';
+import { requireStaff } from './staff.ts';
+
+/** A person's identities, oldest first. */
+export async function operatorListIdentities(
+  { store }: BusinessDeps,
+  { caller, path }: BusinessRequest<'operatorListIdentities'>,
+): Promise<BusinessReply<'operatorListIdentities'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  await requirePerson(store.read, path.userID);
+  return identitiesBody(store.read, path.userID);
+}
+
+/** Makes a subject a person's identity at an issuer in place of the one before; without a subject, whoever comes next. */
+export function operatorRebindIdentity(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorRebindIdentity'>,
+): Promise<CommandReply<BusinessReply<'operatorRebindIdentity'>>> {
+  const userId = request.path.userID;
+  const { issuer, subject } = request.body;
+  const what = {
+    operation: 'operatorRebindIdentity',
+    meaning: [userId, issuer, subject ?? ''],
+    about: { target: userId, subject_user_id: userId, details: `at ${issuer}` },
+  };
+  return operatorCommand(deps, request, what, async (tx) => {
+    await requirePerson(tx.db, userId);
+    const before = await updateIdentityAt(tx, { userId, issuer, subject }, request.now);
+    const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
+    return {
+      result: await identitiesBody(tx.db, userId),
+      about: { details: `${change}, at ${issuer}`.slice(0, 500) },
+    };
+  });
+}
+
+async function identitiesBody(db: Reader, userId: string) {
+  const identities = await listIdentities(db, userId);
+  return {
+    identities: identities.map(({ createdAt, ...identity }) => ({ ...identity, created_at: createdAt })),
+  };
+}

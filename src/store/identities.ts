@@ -1,0 +1,82 @@
+/** Which tokens are whose: the subjects at issuers that people sign in with. An account has at most one at an issuer. */
+import { DomainError } from '../domain/error.ts';
+import type { Reader, Tx } from './index.ts';
+import type { UserTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+/** A subject at an issuer; `createdAt` in RFC 3339. */
+export interface Identity {
+  issuer: string;
+  subject: string;
+  createdAt: string;
+}
+
+/** The person whom tokens of this issuer and subject are, and whether the account is active. */
+export async function findIdentity(
+  db: Reader,
+  issuer: string,
+  subject: string,
+): Promise<{ userId: string; state: UserTable['lifecycle_state'] } | undefined> {
+  return db
+    .selectFrom('identities')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .select(['user_id as userId', 'users.lifecycle_state as state'])
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+}
+
+/** A person's identities, oldest first. */
+export async function listIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return db
+    .selectFrom('identities')
+    .select(['issuer', 'subject', 'created_at as createdAt'])
+    .where('user_id', '=', userId)
+    .orderBy('created_at')
+    .orderBy('issuer')
+    .orderBy('subject')
+    .execute();
+}
+
+/** Whether the person has an identity at this issuer. */
+export async function hasIdentityAt(db: Reader, userId: string, issuer: string): Promise<boolean> {
+  return (await listIdentities(db, userId)).some((identity) => identity.issuer === issuer);
+}
+
+/** Makes tokens of this issuer and subject the person's. The caller has seen that they are nobody's. */
+export async function createIdentity(
+  tx: Tx,
+  identity: { issuer: string; subject: string; userId: string },
+  now: number,
+): Promise<void> {
+  const { issuer, subject, userId } = identity;
+  await tx.db
+    .insertInto('identities')
+    .values({ issuer, subject, user_id: userId, created_at: toTime(now) })
+    .execute();
+}
+
+/**
+ * Takes a person's identity at an issuer away and, where `subject` is given, makes that one theirs instead. Returns the
+ * subjects before. Throws `invalid_state` when the subject is another account's.
+ */
+export async function updateIdentityAt(
+  tx: Tx,
+  { userId, issuer, subject }: { userId: string; issuer: string; subject: string | undefined },
+  now: number,
+): Promise<string[]> {
+  const before = (await listIdentities(tx.db, userId)).filter((identity) => identity.issuer === issuer);
+  await tx.db.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute();
+  tx.changed({ userId });
+  if (subject !== undefined) {
+    const other = await findIdentity(tx.db, issuer, subject);
+    if (other) {
+      throw new DomainError(
+        'invalid_state',
+        `${subject} is the identity of ${other.userId}. Rebind that one first.`,
+      );
+    }
+    await createIdentity(tx, { issuer, subject, userId }, now);
+  }
+  return before.map((identity) => identity.subject);
+}
