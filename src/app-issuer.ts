@@ -73,6 +73,7 @@ export async function startIssuer(
     audience: identity.audiences[0] ?? 'andromeda',
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
+    resources: [config.platform.url, config.business.url],
     pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
     proxies,
     log,

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parseEnvironment } from '../../src/cli/net/discovery.ts';
+import type { Session } from '../../src/cli/session/session.ts';
 import { eventually } from '../support/app.ts';
 import { atTerminal } from './admin/terminal.ts';
 import { createMachine, type Result, sessionAt } from './harness.ts';
@@ -39,6 +40,7 @@ Signed in as Ada <ada@physics.example>
   assert.deepEqual(form(asked?.body ?? Buffer.alloc(0)), {
     client_id: 'andromeda-cli',
     scope: 'openid profile email offline_access urn:zitadel:iam:org:project:id:andromeda:aud',
+    resource: url,
   });
   const { platformUrl, sessions } = await readProfile();
   assert.equal(platformUrl, url);
@@ -228,6 +230,87 @@ test('a Business API in trouble does not cost the sign-in', async (t) => {
   const { status, stderr } = await run(['auth', 'login', '--url', url]);
   assert.deepEqual([status, stderr], [0, `Who you are could not be read from ${url}: 503 Try later.\n`]);
   assert.ok((await readProfile()).sessions[url]);
+});
+
+test('a platform that names the issuer of another one gets no token where the issuer says whom it serves', async (t) => {
+  const { run, readProfile } = await createMachine(t);
+  const real = await startEnvironment(t);
+  const evil = await startEnvironment(t, { discovery: { authorization_servers: [real.url] } });
+  const login = () => run(['auth', 'login', '--url', evil.url]);
+  const refusal = `${evil.url} names ${real.url} for signing in, which does not serve that address; ask whoever gave it to you.`;
+  const introduction = `You have not signed in to ${evil.url} before. Its people sign in at ${real.url}.`;
+
+  for (const listed of [[real.url], [], 'all', [`${evil.url}/deeper`]]) {
+    real.state.metadata = { protected_resources: listed };
+    const { status, stdout, stderr } = await login();
+    assert.deepEqual([status, stdout, stderr], [1, '', `${introduction}\n${refusal}\n`]);
+  }
+  assert.ok(!real.requests.some(({ url }) => url === '/device_authorization'));
+
+  // An issuer that lists nothing may still know what its tokens are for.
+  real.state.metadata = {};
+  real.state.resources = [real.url];
+  assert.equal((await login()).stderr, `${introduction}\n${refusal}\n`);
+  await assert.rejects(readProfile(), { code: 'ENOENT' });
+  assert.deepEqual(
+    evil.requests.map(({ url }) => url).filter((url) => !url.startsWith('/.well-known/')),
+    [],
+  );
+
+  real.state.metadata = { protected_resources: [`${real.url}/`] };
+  real.state.resources = [`${real.url}/`];
+  assert.equal((await run(['auth', 'login', '--url', real.url])).status, 0);
+});
+
+test('tokens are asked for one platform, at sign-in and at every refresh', async (t) => {
+  const { run, readProfile, writeProfile } = await createMachine(t);
+  const { url, requests } = await startEnvironment(t);
+  await run(['auth', 'login', '--url', url]);
+  const { [url]: session } = (await readProfile()).sessions;
+  assert.equal(session?.resource, url);
+  const past = new Date(0).toISOString();
+  await writeProfile([{ ...session, expiresAt: past } as Session]);
+  assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
+  const asked = requests.filter(({ method }) => method === 'POST');
+  assert.deepEqual(
+    asked.map(({ url, body }) => [url, form(body).resource]),
+    [
+      ['/device_authorization', url],
+      ['/token', url],
+      ['/token', url],
+    ],
+  );
+
+  // A session from before resources were asked for is refreshed as it was made.
+  const { resource: _none, ...older } = (await readProfile()).sessions[url] as Session;
+  await writeProfile([{ ...older, expiresAt: past }]);
+  assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
+  const last = requests.findLast(({ method }) => method === 'POST');
+  assert.deepEqual([last?.url, form(last?.body ?? Buffer.alloc(0)).resource], ['/token', undefined]);
+});
+
+test('a damaged session file is kept aside before anyone is sent to a browser', async (t) => {
+  const { run, start, directory, readProfile } = await createMachine(t);
+  const { url, requests } = await startEnvironment(t);
+  await mkdir(directory);
+  const path = join(directory, 'default.json');
+  for (const text of ['{', '', '{"sessions":{"x":{}}}']) {
+    await writeFile(path, text);
+    const login = start(['auth', 'login', '--url', url]);
+    await login.seen('and enter the code');
+    const { status, stderr } = await login.result;
+    const [, aside = ''] = /is damaged; it is kept as (\S+)\.\n$/.exec(stderr) ?? [];
+    assert.ok(status === 0 && aside.startsWith(`${path}.damaged-`), stderr);
+    assert.equal(await readFile(aside, 'utf8'), text);
+    assert.ok((await readProfile()).sessions[url]);
+  }
+  // Without an address there is nothing to sign in to: it was in that file.
+  await writeFile(path, '{');
+  requests.length = 0;
+  const { status, stderr } = await run(['auth', 'login']);
+  assert.equal(status, 1);
+  assert.match(stderr, /is damaged; sign in again with `andromeda auth login --url <platform_url>`/);
+  assert.deepEqual([await readFile(path, 'utf8'), requests.length], ['{', 0]);
 });
 
 test('login --url binds the profile; ANDROMEDA_URL does not bind it anew', async (t) => {

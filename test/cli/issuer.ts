@@ -22,6 +22,10 @@ export interface EnvironmentState {
   revocation: 'works' | 'fails' | 'absent';
   refusal: { status: number; error: string } | undefined;
   discovery: Record<string, unknown>;
+  /** What the issuer's metadata say on top. */
+  metadata: Record<string, unknown>;
+  /** The resources that tokens may be asked for; undefined: it does not know the parameter (RFC 8707). */
+  resources: string[] | undefined;
   me: { status: number; body: unknown };
   /** What the device authorization endpoint says on top. */
   device: Record<string, unknown>;
@@ -44,6 +48,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     revocation: 'works',
     refusal: undefined,
     discovery: {},
+    metadata: {},
+    resources: undefined,
     me: { status: 200, body: { user: { display_name: 'Ada', primary_email: 'ada@physics.example' } } },
     device: {},
     ...changes,
@@ -72,10 +78,13 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
           device_authorization_endpoint: `${url}/device_authorization`,
           jwks_uri: `${url}/jwks`,
           ...(state.revocation !== 'absent' && { revocation_endpoint: `${url}/revoke` }),
+          ...state.metadata,
         });
       case 'GET /jwks':
         return json(response, 200, { keys: [jwk] });
       case 'POST /device_authorization':
+        if (state.resources && !state.resources.includes(form.get('resource') ?? ''))
+          return json(response, 400, { error: 'invalid_target' });
         return json(response, 200, {
           device_code: 'secret-device',
           user_code: 'BDWP-HQPK',

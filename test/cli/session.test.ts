@@ -105,7 +105,7 @@ test('a damaged session file is named, and no token goes anywhere', async (t) =>
   const { url, requests } = await startEnvironment(t);
   await writeProfile([sessionAt(url)]);
   const path = join(directory, 'default.json');
-  const sentence = `${path} is damaged; delete it and sign in again with \`andromeda auth login\`.\n`;
+  const sentence = `${path} is damaged; sign in again with \`andromeda auth login --url <platform_url>\`, which keeps it aside.\n`;
   const swapped = { sessions: { [url]: sessionAt('https://elsewhere.example') } };
   for (const text of ['{', '[]', '{"sessions":{"x":{}}}', JSON.stringify(swapped)]) {
     await writeFile(path, text);

@@ -18,18 +18,34 @@ import { nameOf, type Session } from '../session/session.ts';
 export async function login(options: EnvironmentOptions): Promise<Outcome> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
+  if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
   const key = await findKey(state, selection);
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
   // A session that could not be kept is not worth a walk to the browser.
   await state.exclusively(selection.profile, async () => {});
+  const isKnown = await state.sessions.has(key);
   return interruptible('Sign-in was cancelled.', async (signal) => {
     const { scope, ...environment } = await discover(key.platformUrl, signal);
+    if (!isKnown) introduce(environment);
     const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
     announce(key.platformUrl, device);
     const tokens = await waitFor(device);
-    const session: Session = { scope, ...environment, ...tokens };
+    const session: Session = { scope, ...environment, resource: device.resource, ...tokens };
     return finish(state, selection, session, signal);
   });
+}
+
+/** What lies in the way of the new session is found before the walk to the browser, not after it. */
+async function replaceDamaged(state: LocalState, profile: string): Promise<void> {
+  const aside = await state.exclusively(profile, () => state.setAsideDamaged(profile));
+  if (aside !== undefined)
+    say(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
+}
+
+/** A platform names its issuer itself, so whoever comes there first learns where their password goes. */
+function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: string }): void {
+  if (new URL(platformUrl).origin === new URL(issuer).origin) return;
+  say(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
 }
 
 function announce(platformUrl: string, device: DeviceCode): void {

@@ -3,17 +3,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { failure } from '../exit.ts';
 import { connect, explain, isPassing, type Tokens, tokensOf } from './issuer.ts';
+import { withoutSlash } from './url.ts';
 
 export interface DeviceCode {
   userCode: string;
   verificationUri: string;
   verificationUriComplete?: string;
+  /** What the tokens will be for, as the issuer calls it. */
+  resource: string;
   /** Resolves to the tokens once the person has agreed. */
   wait(): Promise<Tokens>;
 }
 
 interface Request {
   issuer: string;
+  platformUrl: string;
   clientId: string;
   scope: string;
   now: () => number;
@@ -27,19 +31,39 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   const configuration = await connect(request, request.signal);
   if (!configuration.serverMetadata().device_authorization_endpoint)
     throw failure(`${request.issuer} does not offer sign-in with a device code.`);
+  const resource = resourceOf(configuration.serverMetadata().protected_resources, request);
   const asked = request.now();
   try {
-    const answer = await client.initiateDeviceAuthorization(configuration, { scope: request.scope });
+    const answer = await client.initiateDeviceAuthorization(configuration, {
+      scope: request.scope,
+      resource,
+    });
     const { verification_uri_complete: complete } = answer;
     return {
       userCode: answer.user_code,
       verificationUri: answer.verification_uri,
+      resource,
       ...(complete !== undefined && { verificationUriComplete: complete }),
-      wait: () => poll(configuration, answer, asked + answer.expires_in * 1000, request),
+      wait: () => poll(configuration, { ...answer, resource }, asked + answer.expires_in * 1000, request),
     };
   } catch (error) {
+    if (codeOf(error) === 'invalid_target') throw notServed(request);
     throw explain(error, request.issuer, request.signal);
   }
+}
+
+/**
+ * What tokens for this platform are for. A platform names its issuer itself: one that named somebody else's would get
+ * tokens that open theirs, unless that issuer says whom it serves (RFC 9728 §4) or binds tokens to what they were asked
+ * for (RFC 8707). Throws where the issuer does not serve this platform.
+ */
+function resourceOf(served: unknown, { issuer, platformUrl }: Request): string {
+  if (served === undefined) return platformUrl;
+  const found = Array.isArray(served)
+    ? served.find((one) => typeof one === 'string' && withoutSlash(one) === platformUrl)
+    : undefined;
+  if (found === undefined) throw notServed({ issuer, platformUrl });
+  return found;
 }
 
 /**
@@ -49,9 +73,9 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
  */
 async function poll(
   configuration: client.Configuration,
-  answer: client.DeviceAuthorizationResponse,
+  answer: client.DeviceAuthorizationResponse & { resource: string },
   deadline: number,
-  { issuer, now, signal }: Request,
+  { issuer, platformUrl, now, signal }: Request,
 ): Promise<Tokens> {
   let interval = answer.interval ?? 5;
   for (;;) {
@@ -59,10 +83,10 @@ async function poll(
     const asked = now();
     if (asked >= deadline) throw expired();
     try {
-      const parameters = { device_code: answer.device_code };
+      const parameters = { device_code: answer.device_code, resource: answer.resource };
       return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
     } catch (error) {
-      switch (error instanceof client.ResponseBodyError ? error.error : undefined) {
+      switch (codeOf(error)) {
         case 'authorization_pending':
           break;
         case 'slow_down':
@@ -72,12 +96,25 @@ async function poll(
           throw failure('Sign-in was denied.');
         case 'expired_token':
           throw expired();
+        case 'invalid_target':
+          throw notServed({ issuer, platformUrl });
         default:
           if (signal.aborted || !isPassing(error)) throw explain(error, issuer, signal);
           interval *= 2;
       }
     }
   }
+}
+
+/** What the issuer said, in OAuth's codes. */
+function codeOf(error: unknown): string | undefined {
+  return error instanceof client.ResponseBodyError ? error.error : undefined;
+}
+
+function notServed({ issuer, platformUrl }: Pick<Request, 'issuer' | 'platformUrl'>): Error {
+  return failure(
+    `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask whoever gave it to you.`,
+  );
 }
 
 function expired(): Error {

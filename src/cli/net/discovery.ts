@@ -1,7 +1,7 @@
 /** What an environment says about itself: the contract's section "Authentication", in the format of RFC 9728. */
 import { failure } from '../exit.ts';
 import { getJson } from './request.ts';
-import { isSafeUrl, join } from './url.ts';
+import { isSafeUrl, join, withoutSlash } from './url.ts';
 
 export interface Environment {
   platformUrl: string;
@@ -63,8 +63,4 @@ function isSafe(value: unknown): value is string {
 
 function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string' && item !== '');
-}
-
-function withoutSlash(url: string): string {
-  return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
 }

@@ -49,16 +49,18 @@ export async function connect(
   }
 }
 
-/** New tokens for a refresh token (RFC 6749 §6), or `refused` when only a new sign-in helps. */
+/** New tokens for a refresh token (RFC 6749 §6) and the resource it was asked for, or `refused` when only a new sign-in helps. */
 export async function refreshTokens(
   who: Client,
   refreshToken: string,
+  resource: string | undefined,
   now: () => number,
 ): Promise<Tokens | 'refused'> {
   const configuration = await connect(who);
+  const parameters = resource === undefined ? {} : { resource };
   const asked = now();
   try {
-    return tokensOf(await client.refreshTokenGrant(configuration, refreshToken), asked);
+    return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
   } catch (error) {
     const status = refusal(error);
     if (status !== undefined && status < 500 && status !== 429) return 'refused';

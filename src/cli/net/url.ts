@@ -10,6 +10,11 @@ export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
+/** An address in its one spelling, without the slash at its end; what is no address stays as it is. */
+export function withoutSlash(url: string): string {
+  return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
+}
+
 /**
  * `base` followed by `path`. Not `new URL(path, base)`: that would let `//elsewhere/` name another host.
  */

@@ -57,7 +57,7 @@ async function refresh(
 ): Promise<Session> {
   if (session.refreshToken === undefined) throw sessionEnded();
   const { refreshTokens } = await import('../net/issuer.ts');
-  const tokens = await refreshTokens(session, session.refreshToken, now);
+  const tokens = await refreshTokens(session, session.refreshToken, session.resource, now);
   if (tokens === 'refused') {
     const { refreshToken: _refused, ...ended } = session;
     await state.sessions.put(profile, ended);

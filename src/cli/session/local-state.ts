@@ -11,6 +11,7 @@ import {
   type ProfileFile,
   prepareDirectory,
   readProfile,
+  setAsideDamaged,
   stateDirectory,
   writeProfile,
 } from './profile-file.ts';
@@ -19,6 +20,8 @@ import { type Bindings, parseSession, type Session, type SessionKey, type Sessio
 export interface LocalState {
   sessions: SessionStore;
   bindings: Bindings;
+  /** Renames the profile's file if it is damaged; returns its new name where it was. */
+  setAsideDamaged(profile: string): Promise<string | undefined>;
   /** Runs `work` while no other process of this user changes the profile. */
   exclusively<T>(profile: string, work: () => Promise<T>): Promise<T>;
 }
@@ -46,6 +49,10 @@ export function openLocalState(env = process.env): LocalState {
       async get(key) {
         const { isInKeyring, session } = await lies(key);
         return isInKeyring ? readKeyring(key) : session;
+      },
+      async has(key) {
+        const { isInKeyring, session } = await lies(key);
+        return isInKeyring || session !== undefined;
       },
       async put(profile, session) {
         const { platformUrl } = session;
@@ -75,6 +82,7 @@ export function openLocalState(env = process.env): LocalState {
           file.platformUrl = platformUrl;
         }),
     },
+    setAsideDamaged: (profile) => setAsideDamaged(fileOf(profile)),
     exclusively: async (profile, work) => {
       await prepareDirectory(directory);
       return exclusively(join(directory, `${profile}.lock`), work);

@@ -2,7 +2,7 @@
  * What is kept of a profile on the disk, readable by its owner alone: the environment it is bound to, the sessions
  * themselves, and which sessions lie in the operating system's credential store in place of here.
  */
-import { chmod, mkdir, readFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { failure } from '../exit.ts';
@@ -51,14 +51,31 @@ export async function prepareDirectory(directory: string): Promise<void> {
 
 /** A profile that was never written is an empty one. Throws a sentence when the file is damaged. */
 export async function readProfile(path: string): Promise<ProfileFile> {
+  const file = await readAny(path);
+  if (file === 'damaged')
+    throw failure(
+      `${path} is damaged; sign in again with \`andromeda auth login --url <platform_url>\`, which keeps it aside.`,
+    );
+  return file;
+}
+
+/** Renames a damaged file, so that a new one can be written; returns what it is called now, undefined for a sound one. */
+export async function setAsideDamaged(path: string): Promise<string | undefined> {
+  if ((await readAny(path)) !== 'damaged') return undefined;
+  const aside = `${path}.damaged-${new Date().toISOString().replaceAll(':', '-')}`;
+  await rename(path, aside).catch((error: unknown) => {
+    throw failure(`${path} is damaged and cannot be renamed: ${reason(error)}.`, error);
+  });
+  return aside;
+}
+
+async function readAny(path: string): Promise<ProfileFile | 'damaged'> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
     throw failure(`${path} cannot be read: ${reason(error)}.`, error);
   });
   if (text === undefined) return { sessions: {}, inKeyring: [] };
-  const file = parse(text);
-  if (!file) throw failure(`${path} is damaged; delete it and sign in again with \`andromeda auth login\`.`);
-  return file;
+  return parse(text) ?? 'damaged';
 }
 
 /** Puts the profile in place, whole or not at all. */

@@ -21,6 +21,8 @@ export interface Session {
   /** When the access token expires, RFC 3339; absent when the issuer did not say. */
   expiresAt?: string;
   scope?: string;
+  /** What the tokens were asked for (RFC 8707); absent in sessions of earlier versions. */
+  resource?: string;
   user?: SignedInUser;
 }
 
@@ -36,6 +38,8 @@ export interface SessionKey {
  */
 export interface SessionStore {
   get(key: SessionKey): Promise<Session | undefined>;
+  /** Whether there is one, without asking the credential store. */
+  has(key: SessionKey): Promise<boolean>;
   put(profile: string, session: Session): Promise<void>;
   delete(key: SessionKey): Promise<void>;
 }
@@ -71,8 +75,18 @@ export function nameOf({ name, email }: SignedInUser): string {
 /** A session from what was stored, or undefined when it is not one. */
 export function parseSession(value: unknown): Session | undefined {
   if (!isObject(value)) return undefined;
-  const { platformUrl, businessUrl, issuer, clientId, accessToken, refreshToken, expiresAt, scope, user } =
-    value;
+  const {
+    platformUrl,
+    businessUrl,
+    issuer,
+    clientId,
+    accessToken,
+    refreshToken,
+    expiresAt,
+    scope,
+    resource,
+    user,
+  } = value;
   for (const url of [platformUrl, businessUrl, issuer])
     if (typeof url !== 'string' || !URL.canParse(url)) return undefined;
   if (typeof clientId !== 'string' || typeof accessToken !== 'string') return undefined;
@@ -85,6 +99,7 @@ export function parseSession(value: unknown): Session | undefined {
     ...(typeof refreshToken === 'string' && { refreshToken }),
     ...(typeof expiresAt === 'string' && { expiresAt }),
     ...(typeof scope === 'string' && { scope }),
+    ...(typeof resource === 'string' && { resource }),
     ...(isUser(user) && { user: { name: user.name, email: user.email } }),
   };
 }

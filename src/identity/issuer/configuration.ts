@@ -26,12 +26,14 @@ export function configuration({
   keys,
   clients,
   audience,
+  resources,
   cors,
 }: {
   store: Store;
   keys: IssuerKeys;
   clients: IssuerClient[];
   audience: string;
+  resources: readonly string[];
   cors: Cors;
 }): Configuration {
   const callsApis = (clientId: string | undefined) =>
@@ -44,6 +46,8 @@ export function configuration({
     clients: clients.map(clientMetadata),
     clientAuthMethods: ['none'],
     clientBasedCORS: (_ctx, origin, client) => client.clientId === docsClientId && cors.allows(origin),
+    // A client sees here whether the address that it was given is one of ours (RFC 9728, section 4).
+    discovery: { protected_resources: resources },
     responseTypes: [],
     scopes,
     claims: {
@@ -105,7 +109,8 @@ export function configuration({
         defaultResource: async (_ctx, client) => (callsApis(client.clientId) ? apiResource : []),
         useGrantedResource: async () => true,
         async getResourceServerInfo(_ctx, resource, client) {
-          if (resource !== apiResource || !callsApis(client.clientId)) throw new errors.InvalidTarget();
+          const isOurs = resource === apiResource || resources.includes(resource);
+          if (!isOurs || !callsApis(client.clientId)) throw new errors.InvalidTarget();
           return {
             scope: scopes.join(' '),
             audience,

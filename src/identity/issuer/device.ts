@@ -17,6 +17,8 @@ export interface WaitingDevice {
   /** Seconds since 1970. */
   askedAt: number;
   scope: string;
+  /** What its tokens are for (RFC 8707); one that we know, or the library had refused it. */
+  resource: string;
 }
 
 export type DeviceState =
@@ -60,6 +62,7 @@ export async function findDevice(
     program: text(info.ua) || 'unknown',
     askedAt: Number(payload.iat),
     scope: text(object(payload.params).scope),
+    resource: text(object(payload.params).resource) || apiResource,
   };
   return { state: 'waiting', device };
 }
@@ -71,11 +74,11 @@ export async function approveDevice(
   person: { userId: string; authTime: number },
   now: number,
 ): Promise<boolean> {
-  const { client } = device;
+  const { client, resource } = device;
   const scopes = grantedScopes(client, device.scope);
   const grant = new provider.Grant({ accountId: person.userId, clientId: client.id });
   grant.addOIDCScope(scopes.join(' '));
-  if (client.callsApis) grant.addResourceScope(apiResource, scopes.join(' '));
+  if (client.callsApis) grant.addResourceScope(resource, scopes.join(' '));
   const grantId = await grant.save();
   const answered = await answer(store, device.userCode, now, {
     accountId: person.userId,
@@ -84,7 +87,7 @@ export async function approveDevice(
     grantId,
     // What was asked for, so that asking for the same again on refresh is no error; the grant says what holds.
     scope: [...new Set([...device.scope.split(' ').filter(Boolean), ...scopes])].join(' '),
-    ...(client.callsApis ? { resource: apiResource } : {}),
+    ...(client.callsApis ? { resource } : {}),
   });
   if (!answered) await grant.destroy();
   return answered;

@@ -46,6 +46,8 @@ export interface IssuerOptions {
   kubernetesClientId?: string;
   /** Origins whose /docs page may sign people in. */
   pageOrigins?: readonly string[];
+  /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
+  resources?: readonly string[];
   /** Whose word about the address of a browser counts; nobody's when left out. */
   proxies?: TrustedProxies;
   log: Logger;
@@ -80,7 +82,17 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   let opened: Promise<RequestListener> | undefined;
   function open(): Promise<RequestListener> {
     opened ??= import('./provider.ts').then(({ createProvider }) => {
-      const provider = createProvider({ url, store, keys, clients, audience, cors, log, now });
+      const provider = createProvider({
+        url,
+        store,
+        keys,
+        clients,
+        audience,
+        resources: options.resources ?? [],
+        cors,
+        log,
+        now,
+      });
       const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
       const library = provider.callback();
       return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, now });

@@ -22,6 +22,7 @@ export function createProvider({
   keys: IssuerKeys;
   clients: IssuerClient[];
   audience: string;
+  resources: readonly string[];
   cors: Cors;
   log: Logger;
   now: () => number;

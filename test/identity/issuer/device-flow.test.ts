@@ -8,6 +8,7 @@ import {
   audience,
   cli,
   createBrowser,
+  type Device,
   kubernetes,
   poll,
   post,
@@ -53,6 +54,36 @@ test('a terminal signs in by the device flow and gets a token that the keys veri
 
   const again = await poll(url, device);
   assert.equal(again.body.error, 'invalid_grant');
+});
+
+test('tokens are for the addresses that the metadata list, and for no other', async () => {
+  const resources = ['https://platform.example', 'https://business.example/api'];
+  await using harness = await startHarness({ resources });
+  const { url, issuer } = harness;
+  const metadata = await (await fetch(`${url}/.well-known/openid-configuration`)).json();
+  assert.deepEqual((metadata as { protected_resources: unknown }).protected_resources, resources);
+  const ask = (client: string, resource: string) =>
+    post(url, '/device/auth', { client_id: client, scope: 'openid offline_access', resource });
+  for (const [client, resource] of [
+    [cli, 'https://evil.example'],
+    [cli, 'https://platform.example/deeper'],
+    [kubernetes, 'https://platform.example'],
+  ] as const) {
+    const { status, body } = await ask(client, resource);
+    assert.deepEqual([status, body.error], [400, 'invalid_target']);
+  }
+
+  const device = (await ask(cli, 'https://platform.example')).body as unknown as Device;
+  await answerDevice(url, device);
+  const { body } = await poll(url, device);
+  const keys = createLocalJWKSet(issuer.jwks);
+  await jwtVerify(String(body.access_token), keys, { issuer: url, audience, typ: 'at+jwt' });
+  const next = await refresh(url, body.refresh_token, cli, { resource: 'https://platform.example' });
+  await jwtVerify(String(next.body.access_token), keys, { issuer: url, audience, typ: 'at+jwt' });
+  const elsewhere = await refresh(url, next.body.refresh_token, cli, {
+    resource: 'https://business.example/api',
+  });
+  assert.equal(elsewhere.body.error, 'invalid_target');
 });
 
 test('scopes that the issuer does not know are dropped, at sign-in and on refresh', async () => {

@@ -39,11 +39,14 @@ export async function startHarness({
   now,
   publicUrl,
   pageOrigins = [],
+  resources = [],
   proxies = [],
 }: {
   now?: () => number;
   /** Whose /docs pages may sign people in. */
   pageOrigins?: string[];
+  /** The addresses of the APIs. */
+  resources?: string[];
   proxies?: string[];
   /** The issuer's URL where it is not the listener's: behind a proxy. */
   publicUrl?: string;
@@ -63,6 +66,7 @@ export async function startHarness({
       cliClientId: cli,
       kubernetesClientId: kubernetes,
       pageOrigins,
+      resources,
       proxies: createTrustedProxies(proxies),
       log: createLogger('info', (line) => log.push(line)),
       ...(now ? { now } : {}),
