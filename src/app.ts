@@ -15,6 +15,7 @@ import { type Gateway, type SessionFilter, startGateway } from './gateway/index.
 import { defaultLimits } from './gateway/limits.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
 import { createApi } from './http/api.ts';
+import type { ConnectionLimit } from './http/connection-limit.ts';
 import { loadDocument } from './http/document.ts';
 import { listen, listenError } from './http/listen.ts';
 import { createAuthenticator } from './identity/index.ts';
@@ -72,10 +73,13 @@ export async function startApp(options: AppOptions): Promise<App> {
     const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
     const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
     const proxies = createTrustedProxies(config.trustedProxies);
+    const { connectionsPerSource: perSource, connections: inAll } = config.http;
+    const serve = (name: string, at: HttpConfig, handler: RequestListener) =>
+      serveHttp(name, at, handler, { perSource, inAll, proxies, log });
     const issuer = await startIssuer(config, { store, proxies, log, now });
     parts.defer(() => issuer.stop());
     if (issuer.handle) {
-      fronts.push(await serveHttp('embedded issuer', config.identity.embedded, issuer.handle));
+      fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
     const lost = await closeLostSessions(store, new Date(now()).toISOString());
@@ -90,12 +94,12 @@ export async function startApp(options: AppOptions): Promise<App> {
       { ...options, log },
       { store, proxies, issuer, hostKey, clientKey, gateway, now },
     );
-    fronts.push(await serveHttp('Business API', config.business, business));
-    fronts.push(await serveHttp('Platform API', config.platform, platform));
+    fronts.push(await serve('Business API', config.business, business));
+    fronts.push(await serve('Platform API', config.platform, platform));
 
     if (config.metrics && metrics) {
       fronts.push(
-        await serveHttp(
+        await serve(
           'metrics',
           config.metrics,
           metrics.handler(() => gateway.sessions().length),
@@ -301,7 +305,12 @@ function sessionsOf(change: Change): SessionFilter {
   return {};
 }
 
-async function serveHttp(name: string, { listen: address, tls }: HttpConfig, handler: RequestListener) {
-  const listener = await listen(handler, { name, ...address, tls });
+async function serveHttp(
+  name: string,
+  { listen: address, tls }: HttpConfig,
+  handler: RequestListener,
+  limit: ConnectionLimit,
+) {
+  const listener = await listen(handler, { name, ...address, tls, limit });
   return { stop: () => listener.stop(stopGraceMs) };
 }

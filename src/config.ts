@@ -47,6 +47,8 @@ export interface Config {
   };
   /** Addresses and networks of proxies whose word about their clients counts. */
   trustedProxies: readonly string[];
+  /** HTTP connections of one address, and of everybody together, at each listener. */
+  http: { connectionsPerSource: number; connections: number };
   sync: { intervalMs: number };
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   /** Where Prometheus finds metrics; undefined: nowhere. */
@@ -77,6 +79,7 @@ interface RawConfig {
     embedded?: RawHttp;
   };
   trustedProxies?: string[];
+  http?: { connectionsPerSource?: number; connections?: number };
   sync?: { intervalSeconds?: number };
   log?: { level?: Config['log']['level'] };
   metrics?: RawHttp;
@@ -85,6 +88,7 @@ interface RawConfig {
 
 const text = { type: 'string', minLength: 1 };
 const url = { type: 'string', pattern: '^https?://[^/?#]+(/[^?#]*)?$' };
+const connections = { type: 'integer', minimum: 8, maximum: 1_000_000 };
 const port = { type: 'integer', minimum: 1, maximum: 65_535 };
 const section = (properties: object, required: string[] = []) => ({
   type: 'object',
@@ -113,6 +117,7 @@ const schema = section({
     embedded: http,
   }),
   trustedProxies: { type: 'array', items: text },
+  http: section({ connectionsPerSource: connections, connections }),
   sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   metrics: http,
@@ -195,6 +200,11 @@ function settle(raw: RawConfig, file: string): Config {
       embedded: listener('identity.embedded', identity.embedded, 8082),
     },
     trustedProxies: proxies(file, raw.trustedProxies ?? []),
+    // A whole site can stand behind one address, and its browsers keep connections for a minute.
+    http: {
+      connectionsPerSource: raw.http?.connectionsPerSource ?? 512,
+      connections: raw.http?.connections ?? 8192,
+    },
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     log: { level: raw.log?.level ?? 'info' },
     metrics: raw.metrics && listener('metrics', raw.metrics, 9464),

@@ -51,6 +51,7 @@ export interface LogEvents {
     userId: string | undefined;
     commandId: string | undefined;
   };
+  'http.connection.refused': { name: string; address: string; open: number };
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 

@@ -69,6 +69,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
       embedded: http(8082),
     },
     trustedProxies: [],
+    http: { connectionsPerSource: 512, connections: 8192 },
     sync: { intervalMs: 15_000 },
     log: { level: 'info' },
     metrics: undefined,
@@ -184,7 +185,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, sync, log, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, log, metrics, seed.',
   ],
   [
     'an unknown key',

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../domain/error.ts';
+import { type ConnectionLimit, limitConnections, limitRequests } from './connection-limit.ts';
 
 export interface ListenOptions {
   /** For messages: which part of the service this is. */
@@ -11,6 +12,8 @@ export interface ListenOptions {
   host: string;
   port: number;
   tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** How many may be connected; anybody, as often as they like, when left out. */
+  limit?: ConnectionLimit;
 }
 
 export interface Listener {
@@ -22,9 +25,11 @@ export interface Listener {
 /** Starts listening. Throws `service_unavailable` with a sentence when the address cannot be had. */
 export async function listen(handler: RequestListener, options: ListenOptions): Promise<Listener> {
   const limits = { requestTimeout: 30_000, headersTimeout: 15_000, keepAliveTimeout: 75_000 };
+  const listener = options.limit ? limitRequests(handler, options.limit) : handler;
   const server: Server = options.tls
-    ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', ...limits }, handler)
-    : createServer(limits, handler);
+    ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', ...limits }, listener)
+    : createServer(limits, listener);
+  if (options.limit) limitConnections(server, options.name, options.limit);
   server.on('clientError', refuseUnreadable);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options)));

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { listen } from '../../src/http/listen.ts';
+import { createLogger } from '../../src/log.ts';
+import { createTrustedProxies } from '../../src/source-address.ts';
+
+async function start({ perSource = 16, inAll = 64, proxies = [] as string[] } = {}) {
+  const log: string[] = [];
+  const waiting: (() => void)[] = [];
+  const listener = await listen(
+    (req, res) => {
+      if (req.url === '/slow') waiting.push(() => res.end('slow'));
+      else res.end('ok');
+    },
+    {
+      name: 'test',
+      host: '127.0.0.1',
+      port: 0,
+      limit: {
+        perSource,
+        inAll,
+        proxies: createTrustedProxies(proxies),
+        log: createLogger('info', (line) => log.push(line)),
+      },
+    },
+  );
+  const sockets: Socket[] = [];
+  /** Opens so many idle connections; how many are still open when the server has answered or closed each. */
+  const idle = async (count: number, localAddress: string): Promise<number> => {
+    const outcomes = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect({ port: listener.port, host: '127.0.0.1', localAddress });
+        sockets.push(socket);
+        socket.on('error', () => {});
+        await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
+        socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+        await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => {});
+        return !socket.destroyed && socket.bytesRead > 0;
+      }),
+    );
+    return outcomes.filter(Boolean).length;
+  };
+  const get = (path: string, headers: Record<string, string> = {}, localAddress = '127.0.0.1') =>
+    new Promise<number>((resolve) => {
+      const asked = request(
+        { port: listener.port, host: '127.0.0.1', localAddress, path, headers, agent: false },
+        (res) => {
+          res.resume();
+          res.once('end', () => resolve(res.statusCode ?? 0));
+        },
+      );
+      asked.once('error', () => resolve(0));
+      asked.end();
+    });
+  return {
+    log,
+    waiting,
+    idle,
+    get,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await listener.stop(0);
+    },
+  };
+}
+
+test('one address may hold so many connections, and another is answered as before', async () => {
+  await using server = await start();
+  assert.equal(await server.idle(40, '127.0.0.66'), 16);
+  assert.equal(await server.get('/', {}, '127.0.0.66'), 0);
+  for (let i = 0; i < 20; i++) assert.equal(await server.get('/', {}, '127.0.0.7'), 200);
+  assert.equal(server.log.filter((line) => line.includes('http.connection.refused')).length, 1);
+});
+
+test('while most are taken each address may hold an eighth, and all together have a bound', async () => {
+  await using server = await start();
+  for (const last of [1, 2]) assert.equal(await server.idle(16, `127.0.1.${last}`), 16);
+  assert.equal(await server.idle(16, '127.0.1.3'), 2);
+  assert.equal(await server.get('/', {}, '127.0.0.7'), 200);
+  for (let last = 4; last < 19; last++)
+    assert.equal(await server.idle(2, `127.0.1.${last}`), 2, String(last));
+  assert.equal(await server.idle(1, '127.0.1.99'), 0);
+});
+
+test('a trusted proxy holds what it needs; of each client of it so many requests are under way', async () => {
+  await using server = await start({ proxies: ['127.0.0.1'] });
+  assert.equal(await server.idle(30, '127.0.0.1'), 30);
+  const from = (client: string) => ({ 'x-forwarded-for': client });
+  const slow = Array.from({ length: 16 }, () => server.get('/slow', from('192.0.2.66')));
+  while (server.waiting.length < 16) await new Promise((done) => setTimeout(done, 10));
+  assert.equal(await server.get('/', from('192.0.2.66')), 503);
+  assert.equal(await server.get('/', from('192.0.2.7')), 200);
+  for (const finish of server.waiting) finish();
+  assert.deepEqual(await Promise.all(slow), Array(16).fill(200));
+  assert.equal(await server.get('/', from('192.0.2.66')), 200);
+});
