@@ -26,6 +26,7 @@ import { createTrustedProxies, type TrustedProxies } from './source-address.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
+import { createReadinessCheck } from './store/readiness.ts';
 import { closeLostSessions } from './store/session-records.ts';
 import { startSyncLoop } from './sync/index.ts';
 
@@ -207,7 +208,7 @@ function createApis(
     now,
   });
   const common = {
-    checkReady: async () => void (await store.read.selectFrom('counters').select('value').execute()),
+    checkReady: createReadinessCheck(store),
     signIn: {
       issuer: issuer.url,
       clientId: issuer.docsClientId,

@@ -73,6 +73,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/readyz', async (_request, response) => {
     await options.checkReady().catch((cause: unknown) => {
       log.error('http.unready', { error: cause });
+      if (cause instanceof DomainError) throw cause;
       throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
     });
     response.json({ status: 'ready' });

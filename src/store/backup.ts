@@ -22,6 +22,7 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
+import { databaseFault } from './dialects/sqlite-fault.ts';
 
 export interface BackupOptions extends BackupInfo {
   /** Files of the installation that lie elsewhere, by their absolute paths, besides those that clusters name. */
@@ -68,6 +69,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
       const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
       const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
       addFiles(copy, contents(dataDir, others, missing), options);
+      refuseDamaged(copy, dataDir);
       checkBackup(copy, 'What was just written');
     } finally {
       copy.close();
@@ -80,8 +82,21 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
       rmSync(name, { force: true });
     if (error instanceof DomainError || options.signal?.aborted) throw error;
+    if (databaseFault(error) === 'damaged') throw damaged(dataDir);
     throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
   }
+}
+
+/** A page is copied as it is, so what is damaged in the copy is damaged in the database. */
+function refuseDamaged(copy: Database.Database, dataDir: string): void {
+  if (copy.pragma('integrity_check(1)', { simple: true }) !== 'ok') throw damaged(dataDir);
+}
+
+function damaged(dataDir: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `The database in ${dataDir} is damaged, so no backup was written. Restore the last good one (\`andromeda restore\`), and have the disk checked.`,
+  );
 }
 
 async function copyDatabase(source: string, to: string, options: BackupOptions): Promise<void> {

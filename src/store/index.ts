@@ -7,12 +7,13 @@
  * (`store.changes`): a hint that something may be worth looking at, never the only way to learn of it.
  */
 import { EventEmitter } from 'node:events';
-import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { isUnavailable, openSqlite, readSnapshot, type Sqlite } from './dialects/sqlite.ts';
+import { openSqlite, readSnapshot, type Sqlite } from './dialects/sqlite.ts';
+import { faultWords, writeError } from './fault.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
@@ -60,6 +61,7 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
   let opened: Sqlite | undefined;
   try {
+    refuseLost(dataDir, file);
     opened = openDatabase(file);
     if (unlock) await migrate(opened.writer, file);
     else await requireMigrated(opened.writer);
@@ -82,9 +84,7 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
         return body({ db, changed: (change) => changes.push(change) });
       };
       const result = await run(attempt, options).catch((error: unknown) => {
-        if (!isUnavailable(error)) throw error;
-        const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
-        throw new DomainError('service_unavailable', message, { cause: error });
+        throw writeError(error);
       });
       if (changes.length > 0) events.emit('change', changes);
       return result;
@@ -100,6 +100,21 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
   };
 }
 
+/**
+ * Throws `invalid_state` where a data directory has keys and no database, or an empty one. A new database in its place
+ * would make a service that knows nobody, under the host key that people trust.
+ */
+function refuseLost(dataDir: string, file: string): void {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  const keys = join(dataDir, 'keys');
+  if (!existsSync(keys) || readdirSync(keys).length === 0) return;
+  const state = existsSync(file) ? 'is empty' : 'is missing';
+  throw new DomainError(
+    'invalid_state',
+    `The database ${file} ${state}, and there are keys beside it, so there was one. Bring it back, or restore a backup (\`andromeda restore\`). To begin anew on purpose, move ${keys} away first.`,
+  );
+}
+
 function openDatabase(file: string): Sqlite {
   try {
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
@@ -107,8 +122,9 @@ function openDatabase(file: string): Sqlite {
     chmodSync(file, 0o600);
     return openSqlite(file);
   } catch (error) {
-    const { message } = error as Error;
-    throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${message}.`, {
+    const { message, code } = error as NodeJS.ErrnoException;
+    const reason = code === 'SQLITE_CORRUPT' ? faultWords(error) : message;
+    throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${reason}.`, {
       cause: error,
     });
   }
@@ -136,10 +152,9 @@ async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {
       { cause: error },
     );
   }
-  if (isUnavailable(error)) {
-    throw new DomainError('service_unavailable', `${file} cannot be written: ${(error as Error).message}.`, {
-      cause: error,
-    });
-  }
-  throw error;
+  const fault = faultWords(error);
+  if (fault === undefined) throw error;
+  throw new DomainError('service_unavailable', `The database ${file} cannot be used: ${fault}.`, {
+    cause: error,
+  });
 }

@@ -19,6 +19,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { giveWay } from '../../turn.ts';
+import { asDamage } from './sqlite-fault.ts';
 
 export interface StatementCache {
   readonly inTransaction: boolean;
@@ -123,9 +124,14 @@ class CourteousDriver extends SqliteDriver {
 
 function courteous(connection: DatabaseConnection): DatabaseConnection {
   return {
-    executeQuery(query) {
+    executeQuery: async (query) => {
       const way = giveWay();
-      return way ? way.then(() => connection.executeQuery(query)) : connection.executeQuery(query);
+      if (way) await way;
+      try {
+        return await connection.executeQuery(query);
+      } catch (error) {
+        throw asDamage(error);
+      }
     },
     streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
   };

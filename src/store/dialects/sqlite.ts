@@ -10,6 +10,7 @@ import Database from 'better-sqlite3';
 import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
 import { giveWay } from '../../turn.ts';
 import type { Schema } from '../schema.ts';
+import { asDamage } from './sqlite-fault.ts';
 import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';
 
 export interface Sqlite {
@@ -103,10 +104,14 @@ export async function execute<Row>(
   const statements = statementsOf.get(db);
   // It is over, which Kysely says.
   if (!statements) return (await db.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows;
-  const statement = statements.prepare(sql);
-  if (statement.reader) return statement.all(parameters) as Row[];
-  statement.run(parameters);
-  return [];
+  try {
+    const statement = statements.prepare(sql);
+    if (statement.reader) return statement.all(parameters) as Row[];
+    statement.run(parameters);
+    return [];
+  } catch (error) {
+    throw asDamage(error);
+  }
 }
 
 /** A number that is another one after every commit, of whichever process (SQLite's manual, `PRAGMA data_version`). */
@@ -166,9 +171,4 @@ function transaction<T>(
       statementsOf.delete(db);
     }
   });
-}
-
-/** Whether a write failed for a reason that passes: the file is held, the disk is full or does not answer. */
-export function isUnavailable(error: unknown): boolean {
-  return error instanceof Database.SqliteError && /^SQLITE_(BUSY|FULL|IOERR)/.test(error.code);
 }

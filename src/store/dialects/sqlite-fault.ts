@@ -1,0 +1,30 @@
+/** What SQLite's errors say of the file and its disk. */
+import Database from 'better-sqlite3';
+import { DomainError } from '../../domain/error.ts';
+
+/** What keeps a database from working, where that is no fault of a query. */
+export type DatabaseFault = 'held' | 'full' | 'read-only' | 'disk' | 'damaged';
+
+/** What SQLite says of the file or its disk (https://sqlite.org/rescode.html); undefined for any other error. */
+export function databaseFault(error: unknown): DatabaseFault | undefined {
+  if (!(error instanceof Database.SqliteError)) return undefined;
+  const [code] = /^SQLITE_[A-Z]+/.exec(error.code) ?? [];
+  return code === undefined ? undefined : faults[code];
+}
+
+const faults: Record<string, DatabaseFault | undefined> = {
+  SQLITE_BUSY: 'held',
+  SQLITE_FULL: 'full',
+  SQLITE_READONLY: 'read-only',
+  SQLITE_CANTOPEN: 'disk',
+  SQLITE_IOERR: 'disk',
+  SQLITE_CORRUPT: 'damaged',
+  SQLITE_NOTADB: 'damaged',
+};
+
+/** An error as it is, but for a damaged file, which whoever asks is told: `service_unavailable`. */
+export function asDamage(error: unknown): unknown {
+  if (databaseFault(error) !== 'damaged') return error;
+  const message = 'The database is damaged. An operator has to restore a backup (`andromeda restore`).';
+  return new DomainError('service_unavailable', message, { cause: error });
+}

@@ -1,0 +1,154 @@
+/** What is wrong with the database is said where it is met: at the start, in `/readyz`, by a read, and by a backup. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { writeBackup } from '../../src/store/backup.ts';
+import { openStore } from '../../src/store/index.ts';
+import { createReadinessCheck } from '../../src/store/readiness.ts';
+import { physics } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { openTestStore } from '../support/store.ts';
+
+const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full or read-only';
+
+/** A small file system of a test's own. */
+function smallDisk(): Disposable & { path: string; remount(how: string): void } {
+  const directory = temporaryDirectory();
+  const path = join(directory.path, 'disk');
+  mkdirSync(path);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path]);
+  return {
+    path,
+    remount: (how) => void execFileSync('mount', ['-o', `remount,${how}`, path]),
+    [Symbol.dispose]() {
+      execFileSync('umount', ['-l', path]);
+      directory[Symbol.dispose]();
+    },
+  };
+}
+
+test('readiness writes: a full disk is not ready and is said to be full, and ready again when there is room', {
+  skip: noTmpfs,
+}, async () => {
+  using disk = smallDisk();
+  const store = await openStore(join(disk.path, 'data'));
+  await createReadinessCheck(store)();
+  const filler = join(disk.path, 'filler');
+  const handle = openSync(filler, 'w');
+  assert.throws(() => {
+    for (;;) writeSync(handle, Buffer.alloc(4096));
+  }, /ENOSPC/);
+  closeSync(handle);
+  // The log of the database may have room for a row or two.
+  const isFull = async () => {
+    for (let i = 0; i < 2_000; i++) await createReadinessCheck(store)();
+  };
+  await assert.rejects(isFull(), {
+    code: 'service_unavailable',
+    message: 'The database cannot be written: the disk is full.',
+  });
+  rmSync(filler);
+  await createReadinessCheck(store)();
+  await store.close();
+});
+
+test('a disk that takes no row in time is not ready, and one answer serves all who ask meanwhile', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  let writes = 0;
+  const check = createReadinessCheck({
+    ...store,
+    write: (body, options) => {
+      writes++;
+      return store.write(body, options);
+    },
+  });
+  await Promise.all([check(), check(), check()]);
+  await check();
+  assert.equal(writes, 1);
+});
+
+/** Overwrites the first page of a table. */
+function damageTable(file: string, table: string): void {
+  const database = new Database(file);
+  database.pragma('wal_checkpoint(truncate)');
+  const page = database.prepare('select rootpage from sqlite_master where name = ?').pluck().get(table);
+  database.close();
+  const handle = openSync(file, 'r+');
+  writeSync(handle, Buffer.alloc(4096, 0x5a), 0, 4096, 4096 * (Number(page) - 1));
+  closeSync(handle);
+}
+
+test('a damaged page is said to be one by a read, by readiness, and at the start', async () => {
+  await using opened = await openTestStore(physics);
+  await opened.store.close();
+  const { dataDir } = opened;
+  const file = join(dataDir, 'andromeda.db');
+  damageTable(file, 'users');
+  damageTable(file, 'counters');
+  const store = await openStore(dataDir);
+  await assert.rejects(store.read.selectFrom('users').selectAll().execute(), {
+    code: 'service_unavailable',
+    message: /The database is damaged/,
+  });
+  await assert.rejects(createReadinessCheck(store)(), {
+    code: 'service_unavailable',
+    message: /cannot be written: it is damaged, and a backup has to be restored/,
+  });
+  await store.close();
+  damageTable(file, 'kysely_migration');
+  await assert.rejects(openStore(dataDir), /it is damaged, and a backup has to be restored/);
+});
+
+test('a backup of a damaged database says that the database is damaged, and leaves nothing', async () => {
+  await using opened = await openTestStore(physics);
+  const { store, dataDir } = opened;
+  await store.close();
+  const file = join(dataDir, 'andromeda.db');
+  damageTable(file, 'memberships');
+  const target = join(dataDir, 'x.backup');
+  await assert.rejects(writeBackup(dataDir, target, { madeAt: '2030-01-01T00:00:00Z', version: '1' }), {
+    code: 'invalid_state',
+    message: /^The database in .* is damaged, so no backup was written\. Restore the last good one/,
+  });
+  assert.equal(statSync(target, { throwIfNoEntry: false }), undefined);
+});
+
+for (const state of ['missing', 'empty']) {
+  test(`a database that is ${state} beside keys is refused, with what to do; without keys a new one is made`, async () => {
+    using directory = temporaryDirectory();
+    const path = directory.path;
+    await (await openStore(path)).close();
+    for (const suffix of ['', '-wal', '-shm']) rmSync(join(path, `andromeda.db${suffix}`), { force: true });
+    if (state === 'empty') truncateSync(writeEmpty(join(path, 'andromeda.db')), 0);
+    mkdirSync(join(path, 'keys'));
+    writeFileSync(join(path, 'keys/gateway_host_ed25519'), 'x');
+    chmodSync(join(path, 'keys'), 0o700);
+    await assert.rejects(openStore(path), {
+      code: 'invalid_state',
+      message: new RegExp(
+        `is ${state}, and there are keys beside it.*andromeda restore.*To begin anew on purpose, move`,
+      ),
+    });
+    rmSync(join(path, 'keys'), { recursive: true });
+    await (await openStore(path)).close();
+  });
+}
+
+function writeEmpty(file: string): string {
+  writeFileSync(file, '');
+  return file;
+}
