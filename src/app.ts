@@ -8,6 +8,7 @@ import { createAuthorize } from './app-authorize.ts';
 import { checkCluster, createDriver } from './app-driver.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
 import { type SessionRecords, startSessionRecords } from './app-records.ts';
+import { type Audit, startAudit } from './audit/index.ts';
 import { businessOperations } from './business/index.ts';
 import type { Config, HttpConfig } from './config.ts';
 import type { Lab } from './domain/lab.ts';
@@ -85,6 +86,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 
     const lost = await closeLostSessions(store, new Date(now()).toISOString());
     if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
+    const audit = startAudit(config.audit, { store, dataDir: config.dataDir, log, now });
+    parts.defer(() => audit.stop());
     const records = startSessionRecords(store, log);
     parts.defer(() => records.stop());
     const gateway = await openGateway(config, { store, hostKey, clientKey, records, log, now });
@@ -93,7 +96,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
     const { business, platform } = createApis(
       { ...options, log },
-      { store, proxies, issuer, hostKey, clientKey, gateway, now },
+      { store, proxies, issuer, hostKey, clientKey, gateway, audit, now },
     );
     fronts.push(await serve('Business API', config.business, business));
     fronts.push(await serve('Platform API', config.platform, platform));
@@ -191,10 +194,11 @@ function createApis(
     hostKey: SshKeyFile;
     clientKey: SshKeyFile;
     gateway: Gateway;
+    audit: Audit;
     now(): number;
   },
 ) {
-  const { store, proxies, issuer, hostKey, clientKey, gateway, now } = deps;
+  const { store, proxies, issuer, hostKey, clientKey, gateway, audit, now } = deps;
   const authenticate = createAuthenticator({
     store,
     rules: {
@@ -237,6 +241,7 @@ function createApis(
         sessions: () => gateway.sessions(),
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
+      audit,
       hashPassword: config.identity.issuer === undefined ? hashPassword : undefined,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
     },

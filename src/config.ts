@@ -1,6 +1,7 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { type AuditSettings, auditSchema, type RawAudit, readAudit } from './config-audit.ts';
 import {
   type GatewayLimitsConfig,
   gatewayLimitsSchema,
@@ -51,6 +52,7 @@ export interface Config {
   http: { connectionsPerSource: number; connections: number };
   sync: { intervalMs: number };
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
+  audit: AuditSettings;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
   /** A lab file for an empty database. */
@@ -82,6 +84,7 @@ interface RawConfig {
   http?: { connectionsPerSource?: number; connections?: number };
   sync?: { intervalSeconds?: number };
   log?: { level?: Config['log']['level'] };
+  audit?: RawAudit;
   metrics?: RawHttp;
   seed?: string;
 }
@@ -120,6 +123,7 @@ const schema = section({
   http: section({ connectionsPerSource: connections, connections }),
   sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
+  audit: auditSchema,
   metrics: http,
   seed: text,
 });
@@ -131,9 +135,11 @@ export function readConfig(file: string): Config {
 
 /** The files that an installation's configuration consists of: itself, and those it names. Throws as `readConfig` does. */
 export function listConfigFiles(file: string): string[] {
-  const { platform, business, identity, metrics, seed } = readSettings<RawConfig>(file, schema);
+  const { platform, business, identity, audit, metrics, seed } = readSettings<RawConfig>(file, schema);
   const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
-  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), ...(seed === undefined ? [] : [seed])];
+  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), audit?.syslog?.ca, seed].filter(
+    (path) => path !== undefined,
+  );
   const here = dirname(resolve(file));
   return [resolve(file), ...named.map((path) => resolve(here, path))];
 }
@@ -207,6 +213,7 @@ function settle(raw: RawConfig, file: string): Config {
     },
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     log: { level: raw.log?.level ?? 'info' },
+    audit: readAudit(raw.audit, here, (name, path) => readFile(file, name, path)),
     metrics: raw.metrics && listener('metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };

@@ -89,6 +89,11 @@ export interface LogEvents {
   'gateway.records.failed': { error: Thrown; waiting: number; lost: number };
   'gateway.records.lost': { lost: number };
 
+  'audit.sign.failed': { error: string };
+  'audit.sending': { destination: string; waiting: number };
+  'audit.destination.working': { destination: string };
+  'audit.destination.failed': { destination: string; error: string };
+
   'sync.passed': { cluster: string; ms: number };
   'sync.applied': { cluster: string; generation: number; applied: boolean; activated: boolean; ms: number };
   'sync.converged': { cluster: string; ms: number };

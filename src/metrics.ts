@@ -83,6 +83,18 @@ export function createMetrics(now: () => number): Metrics {
     labelNames: ['level', 'event'],
     registers,
   });
+  const auditUp = new Gauge({
+    name: 'andromeda_audit_destination_up',
+    help: 'Whether a destination of the audit trail takes what it is sent (1) or not (0)',
+    labelNames: ['destination'],
+    registers,
+  });
+  const auditWaiting = new Gauge({
+    name: 'andromeda_audit_waiting_entries',
+    help: 'Entries of the audit trail that a destination has not been sent',
+    labelNames: ['destination'],
+    registers,
+  });
   const passedAt = new Map<string, number>();
   new Gauge({
     name: 'andromeda_sync_lag_seconds',
@@ -120,6 +132,9 @@ export function createMetrics(now: () => number): Metrics {
       sessionBytes.inc({ direction: 'up' }, bytesUp);
       sessionBytes.inc({ direction: 'down' }, bytesDown);
     },
+    'audit.sending': ({ destination, waiting }) => auditWaiting.set({ destination }, waiting),
+    'audit.destination.working': ({ destination }) => auditUp.set({ destination }, 1),
+    'audit.destination.failed': ({ destination }) => auditUp.set({ destination }, 0),
     'store.written': ({ ms }) => writeSeconds.observe(ms / 1000),
   };
 

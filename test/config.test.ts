@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { demoConfig, readConfig } from '../src/config.ts';
+import { demoConfig, listConfigFiles, readConfig } from '../src/config.ts';
 import { readLab } from '../src/lab-file.ts';
 import { temporaryDirectory } from './support/directory.ts';
 
@@ -72,6 +72,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     http: { connectionsPerSource: 512, connections: 8192 },
     sync: { intervalMs: 15_000 },
     log: { level: 'info' },
+    audit: { signMs: 60_000, file: undefined, syslog: undefined },
     metrics: undefined,
     seed: undefined,
   });
@@ -98,6 +99,21 @@ test('trustedProxies are addresses and networks', () => {
       new RegExp(`trustedProxies: "${wrong}" is not an address or a network`),
     );
   }
+});
+
+test('audit says where the trail is sent; what it names belongs to the configuration', () => {
+  writeFileSync(join(directory.path, 'ca.pem'), 'authority');
+  const { audit } = read(
+    'audit: { signSeconds: 5, file: trail.jsonl, syslog: { to: "tls://[::1]:6514", ca: ca.pem } }',
+  );
+  assert.deepEqual(audit, {
+    signMs: 5_000,
+    file: join(directory.path, 'trail.jsonl'),
+    syslog: { protocol: 'tls', host: '::1', port: 6514, ca: Buffer.from('authority') },
+  });
+  assert.ok(listConfigFiles(file).includes(join(directory.path, 'ca.pem')));
+  for (const to of ['logs:514', 'http://logs:514', 'tcp://logs', 'udp://logs:70000', 'tcp://a b:1'])
+    assert.throws(() => read(`audit: { syslog: { to: "${to}" } }`), /audit/, to);
 });
 
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
@@ -185,7 +201,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, log, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, log, audit, metrics, seed.',
   ],
   [
     'an unknown key',

@@ -57,6 +57,10 @@ const allowed: Record<string, { rooms: string[]; reason: string }> = {
     reason: 'an API shares state with other rooms through the store only',
   },
   identity: { rooms: ['domain', 'store'], reason: 'who someone is does not depend on what they ask for' },
+  audit: {
+    rooms: ['domain', 'store'],
+    reason: 'it reads the trail, and knows nothing of what entries are about',
+  },
   gateway: { rooms: ['domain', 'store'], reason: 'the login decision is handed to it; it only obeys' },
   sync: {
     rooms: ['domain', 'store'],

@@ -4,6 +4,7 @@
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
+import type { SignedHead } from '../domain/audit-head.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
 import type { Cluster } from '../store/clusters.ts';
@@ -29,7 +30,7 @@ import {
   setMemberUsername,
 } from './memberships.ts';
 import type { operations } from './openapi.ts';
-import { operatorListAuditEntries } from './operator/audit.ts';
+import { operatorGetAuditHead, operatorListAuditEntries, operatorListAuditHeads } from './operator/audit.ts';
 import {
   operatorCheckCluster,
   operatorCreateCluster,
@@ -132,6 +133,8 @@ export const businessOperations = {
   operatorCloseSession,
   operatorGetGateway,
   operatorListAuditEntries,
+  operatorGetAuditHead,
+  operatorListAuditHeads,
   operatorExportLab,
   operatorApplyLab,
   operatorPlanLab,
@@ -151,6 +154,8 @@ export const businessOperations = {
 export interface BusinessDeps {
   store: Store;
   gateway: GatewayView;
+  /** Signs the audit trail. */
+  audit: { publicKey: string; sign(): Promise<SignedHead | undefined> };
   /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
   hashPassword: ((password: string) => Promise<string>) | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */

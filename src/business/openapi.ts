@@ -963,6 +963,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/audit/head": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The head of the audit trail as it is now, signed
+         * @description Needs `staff.audit`. What is not signed yet is signed first. 409 when the trail does not fit what was signed before; 404 while it is empty.
+         */
+        get: operations["operatorGetAuditHead"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/audit/heads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The signed heads of the audit trail, oldest first
+         * @description Needs `staff.audit`. At most a thousand are kept; each covers all that the ones before it cover.
+         */
+        get: operations["operatorListAuditHeads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/gateway": {
         parameters: {
             query?: never;
@@ -1399,6 +1439,17 @@ export interface components {
             details: string;
             /** @description SHA-256 over the hash of the entry before and this one */
             hash: string;
+        };
+        SignedAuditHead: {
+            /** @description The number of the last entry that it covers */
+            seq: number;
+            /** @description The hash of that entry */
+            hash: string;
+            at: components["schemas"]["Time"];
+            /** @description Which key signed it, as `ed25519:` and the public key */
+            key: string;
+            /** @description Ed25519 over the line `andromeda audit head` and a line each for seq, hash and at; base64 */
+            signature: string;
         };
         /** @description An installation as a file. Its names are camelCase, as people write it. */
         Lab: {
@@ -3467,6 +3518,52 @@ export interface operations {
                 content: {
                     "application/json": {
                         entries: components["schemas"]["AuditEntry"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorGetAuditHead: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The head */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignedAuditHead"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListAuditHeads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The heads, and the key that this installation signs with */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description `ed25519:` and the public key (SubjectPublicKeyInfo, base64) */
+                        key: string;
+                        heads: components["schemas"]["SignedAuditHead"][];
                     };
                 };
             };

@@ -53,12 +53,27 @@ export interface AuditFilter {
   to?: string | undefined;
 }
 
+/** An entry as it is shown: with the email of who did it. */
+export type AuditListing = Selectable<AuditEntryTable> & { actor_email: string };
+
+/** The hash of an entry; undefined where there is none of that number. */
+export async function findAuditHash(db: Reader, seq: number): Promise<string | undefined> {
+  const row = await db.selectFrom('audit_entries').select('hash').where('seq', '=', seq).executeTakeFirst();
+  return row?.hash;
+}
+
+/** The number of the last entry; 0 while there is none. */
+export async function findLastSeq(db: Reader): Promise<number> {
+  const [last] = await lastEntry(db);
+  return last?.seq ?? 0;
+}
+
 /** A page of the trail, oldest first, beginning behind `after`. */
 export async function listAuditEntries(
   db: Reader,
   filter: AuditFilter,
   page: { after: number; limit: number },
-): Promise<(Selectable<AuditEntryTable> & { actor_email: string })[]> {
+): Promise<AuditListing[]> {
   let query = db
     .selectFrom('audit_entries as e')
     .innerJoin('users as u', 'u.id', 'e.actor_user_id')

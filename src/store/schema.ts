@@ -4,6 +4,7 @@
  */
 
 import type { AuditRecord } from '../domain/audit.ts';
+import type { SignedHead } from '../domain/audit-head.ts';
 import type { StaffKey } from '../domain/staff.ts';
 
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
@@ -128,6 +129,13 @@ export interface CommandTable {
 /** The audit trail: append-only, written in the transaction of what it tells of, each entry chained to the last. */
 export interface AuditEntryTable extends AuditRecord {
   hash: string;
+}
+
+/** How much of the trail a destination has been sent: up to which entry, and which of its heads. */
+export interface AuditPositionTable {
+  destination: string;
+  entry_seq: number;
+  head_seq: number;
 }
 
 /** Nodes of a cluster set aside for its organization. */
@@ -334,6 +342,8 @@ export interface Schema {
   resource_grants: ResourceGrantTable;
   commands: CommandTable;
   audit_entries: AuditEntryTable;
+  audit_heads: SignedHead;
+  audit_positions: AuditPositionTable;
   clusters: ClusterTable;
   scheduler_configurations: SchedulerConfigurationTable;
   default_scheduler_configurations: DefaultSchedulerConfigurationTable;

@@ -3,6 +3,7 @@
 import { DomainError } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
 import { listAuditEntries } from '../../store/audit.ts';
+import { listHeads } from '../../store/audit-heads.ts';
 import { findClusterByName } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
 import { fromTime, toTime } from '../../store/time.ts';
@@ -33,6 +34,26 @@ export async function operatorListAuditEntries(
       ...(subject_user_id === null ? {} : { subject_user_id }),
     })),
   };
+}
+
+/** The trail's head as it is now, signed on the spot where it was not. */
+export async function operatorGetAuditHead(
+  { store, audit }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorGetAuditHead'>,
+): Promise<BusinessReply<'operatorGetAuditHead'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  const head = await audit.sign();
+  if (!head) throw new DomainError('not_found', 'The audit trail has no entry yet.');
+  return head;
+}
+
+/** Every signed head that is kept, oldest first, and the key of this installation. */
+export async function operatorListAuditHeads(
+  { store, audit }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListAuditHeads'>,
+): Promise<BusinessReply<'operatorListAuditHeads'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  return { key: audit.publicKey, heads: await listHeads(store.read, { after: 0, limit: 1000 }) };
 }
 
 /** A person by email, or an ID as it is: the trail outlives what it tells of. */

@@ -1,11 +1,13 @@
 /** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
 import { type AuditRecord, findBreak } from '../../domain/audit.ts';
+import { isAuditPublicKey, isSignedHead, type SignedHead } from '../../domain/audit-head.ts';
+import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
 import { query, type Reader } from '../net/api.ts';
 import { printAll } from '../output.ts';
 import { parseSince, parseTime } from '../time.ts';
-import { optional, reads } from '../verb.ts';
+import { optional, reads, repeatable } from '../verb.ts';
 
 /** What may be missing is left out by the API where the chain has null. */
 type Unknown = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id';
@@ -23,6 +25,11 @@ interface Filter {
 interface Head {
   seq: number;
   hash: string;
+}
+
+interface AuditHeads {
+  key: string;
+  heads: SignedHead[];
 }
 
 const pageSize = 500;
@@ -65,16 +72,50 @@ export const audit = reads<Filter>({
   },
 });
 
-export const verifyAudit = reads<{ head?: string }>({
+export const auditHead = reads({
+  usage: 'head',
+  summary: 'print the head of the audit trail as it is now, signed; note it elsewhere',
+  example: 'audit head >> /mnt/elsewhere/heads',
+  formats: ['text', 'json', 'yaml'],
+  async run({ api }): Promise<Answer> {
+    const json = await api.get<SignedHead>('/operator/audit/head');
+    const { seq, hash, at, key, signature } = json;
+    const text = `head ${seq}:${hash}\ntime ${at}\nsignature ${signature}\nkey ${key}`;
+    return { json, text: text.split('\n').map(visibleLine).join('\n') };
+  },
+});
+
+export const auditKey = reads({
+  usage: 'key',
+  summary:
+    'print the public key that signs heads of the audit trail; note it elsewhere, for `audit verify --key`',
+  example: 'audit key > audit.key',
+  formats: ['text', 'json', 'yaml'],
+  async run({ api }): Promise<Answer> {
+    const { key } = await api.get<AuditHeads>('/operator/audit/heads');
+    return { json: { key }, text: visibleLine(key) };
+  },
+});
+
+export const verifyAudit = reads<{ head?: string; key?: string[] }>({
   usage: 'verify',
-  summary: 'check the whole audit trail; note the head it prints elsewhere, and give it next time',
+  summary:
+    'check the whole audit trail and its signed heads; note the head it prints elsewhere, and give it next time',
   example: 'audit verify --head "$(cat head)"',
-  flags: [optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail')],
+  flags: [
+    optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail'),
+    repeatable('--key <key>', 'a key noted earlier: one of these must have signed every head'),
+  ],
   formats: ['text', 'json', 'yaml'],
   async run({ api, options }): Promise<Answer> {
     const noted = options.head === undefined ? undefined : parseHead(options.head);
+    for (const key of options.key ?? [])
+      if (!isAuditPublicKey(key))
+        throw usage(`'${key}' is not a key as \`andromeda admin audit key\` prints it.`);
+    const { key, heads } = await api.get<AuditHeads>('/operator/audit/heads');
+    requireSigned(heads, options.key ?? [key]);
+    const hashes = new Map(heads.map((head) => [head.seq, head.hash]));
     let last: Head = { seq: 0, hash: '' };
-    let notedHash = noted?.seq === 0 ? '' : undefined;
     for await (const entries of pages(api, {})) {
       const page = entries.map(asChained);
       const broken = findBreak(last, page);
@@ -82,19 +123,43 @@ export const verifyAudit = reads<{ head?: string }>({
         throw failure(
           `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it.`,
         );
-      notedHash ??= page.find(({ seq }) => seq === noted?.seq)?.hash;
+      for (const { seq, hash } of page) {
+        if (seq === noted?.seq) requireSame(hash, noted);
+        if (hashes.has(seq) && hashes.get(seq) !== hash)
+          throw failure(`The trail was rewritten: entry ${seq} is not the one that was signed.`);
+      }
       last = page.at(-1) ?? last;
     }
     if (noted && noted.seq > last.seq)
       throw failure(
         `The trail was cut: it ends at entry ${last.seq}, and entry ${noted.seq} was noted earlier.`,
       );
-    if (noted && noted.hash !== notedHash)
-      throw failure(`The trail was rewritten: entry ${noted.seq} is not the one noted earlier.`);
+    const signed = heads.at(-1)?.seq ?? 0;
+    if (signed > last.seq)
+      throw failure(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
     const head = `${last.seq}:${last.hash}`;
-    return { json: { entries: last.seq, head }, text: `entries ${last.seq}\nhead ${head}` };
+    return {
+      json: { entries: last.seq, head, signed },
+      text: `entries ${last.seq}\nhead ${head}\nsigned ${signed === 0 ? 'none' : `up to ${signed}`}`,
+    };
   },
 });
+
+/** Each head must be signed, and with one of these keys. */
+function requireSigned(heads: readonly SignedHead[], keys: readonly string[]): void {
+  for (const head of heads) {
+    if (!keys.includes(head.key))
+      throw failure(
+        `The head of entry ${head.seq} is signed with another key, ${visibleLine(head.key)}. If that was yours, give all of them with --key.`,
+      );
+    if (!isSignedHead(head)) throw failure(`The signature of the head of entry ${head.seq} is wrong.`);
+  }
+}
+
+function requireSame(hash: string | undefined, noted: Head): void {
+  if (hash !== undefined && hash !== noted.hash)
+    throw failure(`The trail was rewritten: entry ${noted.seq} is not the one noted earlier.`);
+}
 
 function asChained(entry: AuditEntry): AuditRecord & { hash: string } {
   return { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null, ...entry };

@@ -10,7 +10,7 @@ import { newPassword } from '../ask.ts';
 import { example } from '../flags.ts';
 import type { BootstrapOptions, ServerCommands } from '../program.ts';
 import { addNoun, addVerb } from '../verb.ts';
-import { audit, verifyAudit } from './audit.ts';
+import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';
 import { gateway } from './gateway.ts';
 import { grant } from './grant.ts';
@@ -48,7 +48,8 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
   );
   const part = { prefix: 'andromeda admin', finish };
   for (const verb of [plan, apply, exportLab]) addVerb(admin, verb, part);
-  addVerb(addVerb(admin, audit, part), verifyAudit, part);
+  const trail = addVerb(admin, audit, part);
+  for (const verb of [verifyAudit, auditHead, auditKey]) addVerb(trail, verb, part);
   for (const noun of nouns) addNoun(admin, noun, part);
 
   admin

@@ -6,6 +6,7 @@ import { oneListAnOrganization } from './0003-one-list-an-organization.ts';
 import { slurmConfigurations } from './0004-slurm-configurations.ts';
 import { auditGrows } from './0005-audit-grows.ts';
 import { openSessions } from './0006-open-sessions.ts';
+import { auditHeads } from './0007-audit-heads.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -14,4 +15,5 @@ export const migrations: Record<string, Migration> = {
   '0004-slurm-configurations': slurmConfigurations,
   '0005-audit-grows': auditGrows,
   '0006-open-sessions': openSessions,
+  '0007-audit-heads': auditHeads,
 };

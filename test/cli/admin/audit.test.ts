@@ -1,11 +1,13 @@
 /** `admin audit` and `admin audit verify`. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { generateKeyPairSync, sign } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type AuditRecord, auditHash } from '../../../src/domain/audit.ts';
+import { auditPublicKey, headText, type SignedHead } from '../../../src/domain/audit-head.ts';
 import { json, type Seen } from '../harness.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alphaId, lookups } from './operator-api.ts';
@@ -51,11 +53,22 @@ function paged(entries: () => Entry[]) {
   };
 }
 
-async function withTrail(t: TestContext, entries: () => Entry[]) {
+const keys = generateKeyPairSync('ed25519');
+const key = auditPublicKey(keys.publicKey);
+
+/** The signed head of an entry. */
+function signedHead({ seq, hash }: Entry, by = keys): SignedHead {
+  const head = { seq, hash, at: '2026-01-01T00:00:00.000Z' };
+  const signature = sign(null, Buffer.from(headText(head)), by.privateKey).toString('base64');
+  return { ...head, key: auditPublicKey(by.publicKey), signature };
+}
+
+async function withTrail(t: TestContext, entries: () => Entry[], heads: () => SignedHead[] = () => []) {
   const page = paged(entries);
-  const routes = Object.fromEntries(
+  const routes: Record<string, (seen: Seen, response: ServerResponse) => void> = Object.fromEntries(
     [0, 500, 1000, 1500].map((after) => [`GET /operator/audit?limit=500&after=${after}`, page]),
   );
+  routes['GET /operator/audit/heads'] = (_seen, response) => json(response, 200, { key, heads: heads() });
   const head = () => `${entries().at(-1)?.seq}:${entries().at(-1)?.hash}`;
   return { ...(await signedIn(t, { ...lookups, ...routes })), head };
 }
@@ -116,7 +129,10 @@ test('admin audit verify prints the number of entries and the head, and needs it
   const { run, head } = await withTrail(t, () => entries);
   const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
   const first = await verify();
-  assert.deepEqual([first.status, first.stderr, first.stdout], [0, '', `entries 501\nhead ${head()}\n`]);
+  assert.deepEqual(
+    [first.status, first.stderr, first.stdout],
+    [0, '', `entries 501\nhead ${head()}\nsigned none\n`],
+  );
   const noted = head();
   assert.equal((await verify('--head', noted)).status, 0);
 
@@ -138,7 +154,7 @@ test('admin audit verify prints the number of entries and the head, and needs it
   );
 
   entries = [];
-  assert.equal((await verify()).stdout, 'entries 0\nhead 0:\n');
+  assert.equal((await verify()).stdout, 'entries 0\nhead 0:\nsigned none\n');
 });
 
 test('admin audit verify names the first entry that does not fit', async (t) => {
@@ -161,4 +177,68 @@ test('admin audit verify names the first entry that does not fit', async (t) => 
     const sentence = `Entry ${seq} is the first that does not fit: it was changed, or what stood before it.\n`;
     assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
   }
+});
+
+test('admin audit verify finds a trail that was computed again or cut, by a head that was signed before', async (t) => {
+  const whole = trail(20);
+  let entries = whole;
+  let heads = [signedHead(whole[6] as Entry), signedHead(whole[19] as Entry)];
+  const { run, head } = await withTrail(
+    t,
+    () => entries,
+    () => heads,
+  );
+  const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
+  const { status, stdout, stderr } = await verify();
+  assert.deepEqual([status, stderr, stdout], [0, '', `entries 20\nhead ${head()}\nsigned up to 20\n`]);
+  assert.equal((await verify('--key', key)).status, 0);
+
+  entries = forged(whole, 5);
+  assert.equal((await verify()).stderr, 'The trail was rewritten: entry 7 is not the one that was signed.\n');
+  entries = whole.slice(0, 12);
+  assert.equal((await verify()).stderr, 'The trail was cut: it ends at entry 12, and entry 20 was signed.\n');
+
+  entries = forged(whole, 5);
+  heads = [{ ...(heads[0] as SignedHead), hash: entries[6]?.hash ?? '' }];
+  assert.equal((await verify()).stderr, 'The signature of the head of entry 7 is wrong.\n');
+  const other = generateKeyPairSync('ed25519');
+  heads = [signedHead(entries[6] as Entry, other)];
+  assert.match((await verify()).stderr, /^The head of entry 7 is signed with another key, ed25519:/);
+  assert.equal((await verify('--key', key, '--key', auditPublicKey(other.publicKey))).status, 0);
+  assert.match(
+    (await verify('--key', 'x')).stderr,
+    /^'x' is not a key as `andromeda admin audit key` prints it/,
+  );
+});
+
+/** A trail in which an entry was changed, and every hash from there on computed again. */
+function forged(entries: Entry[], from: number): Entry[] {
+  let previous = '';
+  return entries.map((entry) => {
+    const { actor_email, hash: _, ...rest } = entry;
+    const record = {
+      command_id: null,
+      organization_id: null,
+      cluster_id: null,
+      subject_user_id: null,
+      ...rest,
+    };
+    if (entry.seq === from) record.reason = 'forged';
+    previous = auditHash(previous, record as AuditRecord);
+    return { ...entry, ...(entry.seq === from ? { reason: 'forged' } : {}), hash: previous, actor_email };
+  });
+}
+
+test('admin audit head and key print what to note elsewhere', async (t) => {
+  const signed = signedHead(trail(3)[2] as Entry);
+  const { run } = await signedIn(t, {
+    ...lookups,
+    'GET /operator/audit/head': signed,
+    'GET /operator/audit/heads': { key, heads: [signed] },
+  });
+  assert.equal((await run(['admin', 'audit', 'key'])).stdout, `${key}\n`);
+  assert.equal(
+    (await run(['admin', 'audit', 'head'])).stdout,
+    `head 3:${signed.hash}\ntime ${signed.at}\nsignature ${signed.signature}\nkey ${key}\n`,
+  );
 });

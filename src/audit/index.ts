@@ -1,0 +1,75 @@
+/**
+ * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
+ * trail and heads in a file and at a syslog server. It reads the trail and never writes to it.
+ *
+ * Flow: entries come (whoever writes them) → `signer.ts` signs a head at intervals, on demand and at the end →
+ * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`).
+ */
+import { join } from 'node:path';
+import type { SignedHead } from '../domain/audit-head.ts';
+import type { Logger } from '../log.ts';
+import type { Store } from '../store/index.ts';
+import { fileDestination } from './file.ts';
+import { loadAuditKey } from './key.ts';
+import { startSender } from './sender.ts';
+import { createSigner } from './signer.ts';
+import { type SyslogAddress, syslogDestination } from './syslog.ts';
+
+export interface AuditConfig {
+  /** How often heads are signed while entries come. */
+  signMs: number;
+  /** The file that gets a copy; undefined: none. */
+  file: string | undefined;
+  /** The server that gets a copy; undefined: none. */
+  syslog: SyslogAddress | undefined;
+}
+
+export interface Audit {
+  publicKey: string;
+  /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
+  sign(): Promise<SignedHead | undefined>;
+  /** Signs and sends what is left, within about a second. To be called behind everything that writes entries. */
+  stop(): Promise<void>;
+}
+
+const stopMs = 500;
+
+/** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
+export function startAudit(
+  { signMs, file, syslog }: AuditConfig,
+  { store, dataDir, log, now }: { store: Store; dataDir: string; log: Logger; now(): number },
+): Audit {
+  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const signer = createSigner(store, key, now);
+  let failing = '';
+
+  async function signNow(): Promise<void> {
+    try {
+      await signer.sign();
+      failing = '';
+    } catch (error) {
+      const { message } = error as Error;
+      // Once, and not at every interval.
+      if (message !== failing) log.error('audit.sign.failed', { error: message });
+      failing = message;
+    }
+  }
+
+  // What happened to the trail while nobody served is found at the start.
+  void signNow();
+  const timer = setInterval(() => void signNow(), signMs).unref();
+  const destinations = [
+    ...(file === undefined ? [] : [fileDestination(file)]),
+    ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
+  ];
+  const senders = destinations.map((destination) => startSender(store, destination, log));
+  return {
+    publicKey: key.publicKey,
+    sign: () => signer.sign(),
+    async stop() {
+      clearInterval(timer);
+      await signNow();
+      await Promise.all(senders.map((sender) => sender.stop(stopMs)));
+    },
+  };
+}

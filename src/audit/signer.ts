@@ -1,0 +1,73 @@
+/** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { findBreak } from '../domain/audit.ts';
+import { isSignedHead, type SignedHead } from '../domain/audit-head.ts';
+import { DomainError } from '../domain/error.ts';
+import { findAuditHash, listAuditEntries } from '../store/audit.ts';
+import { addHead, findLastHead } from '../store/audit-heads.ts';
+import type { Store } from '../store/index.ts';
+import type { AuditKey } from './key.ts';
+
+export interface AuditSigner {
+  /**
+   * Signs the trail up to its last entry, unless that is done; undefined while the trail is empty. Throws `invalid_state`
+   * when an entry was changed or is missing.
+   */
+  sign(): Promise<SignedHead | undefined>;
+}
+
+const pageSize = 200;
+
+export function createSigner(store: Store, key: AuditKey, now: () => number): AuditSigner {
+  // The memory of this process, and not the database, says what was signed last: the database may have been changed.
+  let last: SignedHead | undefined;
+  let running: Promise<SignedHead | undefined> | undefined;
+
+  async function sign(): Promise<SignedHead | undefined> {
+    last ??= await ownLastHead();
+    if (last && (await findAuditHash(store.read, last.seq)) !== last.hash) {
+      throw new DomainError(
+        'invalid_state',
+        `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
+      );
+    }
+    const end = await follow(last ?? { seq: 0, hash: '' });
+    if (end.seq === (last?.seq ?? 0)) return last;
+    const head = key.sign({ ...end, at: new Date(now()).toISOString() });
+    await addHead(store, head);
+    last = head;
+    return head;
+  }
+
+  /** What another key has signed, or nobody, says nothing: then the whole trail is read again. */
+  async function ownLastHead(): Promise<SignedHead | undefined> {
+    const head = await findLastHead(store.read);
+    return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
+  }
+
+  /** Reads from one entry to the last, each of which must follow from the one before. */
+  async function follow(from: { seq: number; hash: string }): Promise<{ seq: number; hash: string }> {
+    let end = from;
+    for (;;) {
+      const entries = await listAuditEntries(store.read, {}, { after: end.seq, limit: pageSize });
+      const broken = findBreak(end, entries);
+      if (broken) {
+        const message = `Entry ${broken.seq} of the audit trail does not fit: it was changed, or what stood before it.`;
+        throw new DomainError('invalid_state', message);
+      }
+      const { seq, hash } = entries.at(-1) ?? end;
+      end = { seq, hash };
+      if (entries.length < pageSize) return end;
+      await nextTick();
+    }
+  }
+
+  return {
+    sign() {
+      running ??= sign().finally(() => {
+        running = undefined;
+      });
+      return running;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * Signed heads of the audit trail. A head is an entry's number and hash, and so stands for the whole trail up to it.
+ * Whoever can write the database can compute the whole chain again; without the installation's key they cannot sign it.
+ */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+
+export interface AuditHead {
+  seq: number;
+  /** Of that entry, as `auditHash` makes it. */
+  hash: string;
+  /** When it was signed, RFC 3339. */
+  at: string;
+}
+
+export interface SignedHead extends AuditHead {
+  /** Which key signed it, as `auditPublicKey` writes keys. */
+  key: string;
+  /** Ed25519 (RFC 8032) over `headText`, base64. */
+  signature: string;
+}
+
+const prefix = 'ed25519:';
+
+/** A public key in one line: `ed25519:` and its SubjectPublicKeyInfo (RFC 8410) in base64. */
+export function auditPublicKey(key: KeyObject): string {
+  return `${prefix}${key.export({ type: 'spki', format: 'der' }).toString('base64')}`;
+}
+
+/** Whether a text is a public key as `auditPublicKey` writes it. */
+export function isAuditPublicKey(text: string): boolean {
+  return parseKey(text) !== undefined;
+}
+
+/** What is signed of a head. */
+export function headText({ seq, hash, at }: AuditHead): string {
+  return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
+}
+
+/** Whether the key that the head names has signed it. Whether that key is to be trusted, the caller decides. */
+export function isSignedHead(head: SignedHead): boolean {
+  const key = parseKey(head.key);
+  if (!key) return false;
+  return verify(null, Buffer.from(headText(head)), key, Buffer.from(head.signature, 'base64'));
+}
+
+function parseKey(text: string): KeyObject | undefined {
+  if (!text.startsWith(prefix)) return undefined;
+  try {
+    const der = Buffer.from(text.slice(prefix.length), 'base64');
+    const key = createPublicKey({ key: der, type: 'spki', format: 'der' });
+    return auditPublicKey(key) === text && key.asymmetricKeyType === 'ed25519' ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,69 @@
+/** A store whose trail a test fills, and what went to the log. */
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { auditHash } from '../../src/domain/audit.ts';
+import type { Logger } from '../../src/log.ts';
+import { appendAuditEntry } from '../../src/store/audit.ts';
+import type { Store } from '../../src/store/index.ts';
+import { physics } from '../support/app.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+export async function openTrail() {
+  const opened = await openTestStore(physics);
+  const actor = await userId(opened.store, 'root@physics.example');
+  const lines: { level: string; event: string; fields: object }[] = [];
+  const at = (level: string) => (event: string, fields: object) => void lines.push({ level, event, fields });
+  const log: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return {
+    store: opened.store,
+    dataDir: opened.dataDir,
+    log,
+    /** The events that were logged, above debug. */
+    events: () => lines.filter(({ level }) => level !== 'debug').map(({ event }) => event),
+    add: (...targets: string[]) => addEntries(opened.store, actor, targets),
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  };
+}
+
+async function addEntries(store: Store, actor: string, targets: string[]): Promise<void> {
+  await store.write(async (tx) => {
+    for (const target of targets)
+      await appendAuditEntry(tx, {
+        at: '2026-01-01T00:00:00.000Z',
+        actor_user_id: actor,
+        operation: 'test',
+        target,
+        reason: 'Zoë\u202e',
+        source_address: '127.0.0.1',
+        result: 'done',
+      });
+  });
+}
+
+/** What somebody with the database can do: change an entry, and compute every hash from there on again. */
+export async function rewrite(dataDir: string, from: number): Promise<void> {
+  // A service in this process cannot end its own write while this one waits for it.
+  const file = new Database(join(dataDir, 'andromeda.db'), { timeout: 0 });
+  for (;;) {
+    try {
+      file.exec('begin immediate');
+      break;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+  file.exec('drop trigger audit_entries_stay');
+  const rows = file.prepare('select * from audit_entries order by seq').all() as never[];
+  const update = file.prepare('update audit_entries set reason = ?, hash = ? where seq = ?');
+  let previous = '';
+  for (const row of rows as { seq: number; reason: string; hash: string }[]) {
+    if (row.seq >= from) {
+      if (row.seq === from) row.reason = 'forged';
+      row.hash = auditHash(previous, row as never);
+      update.run(row.reason, row.hash, row.seq);
+    }
+    previous = row.hash;
+  }
+  file.exec('commit');
+  file.close();
+}
