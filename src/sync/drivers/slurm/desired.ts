@@ -89,9 +89,11 @@ export interface HostPlan {
 
 /** What becomes of a host, by the contract's rules: what is there, and what is to be. */
 export function planHost(facts: Facts, manifest: Manifest): HostPlan {
-  const before = facts.logins.map((username) => ({ username, loginState: 'ready' as const }));
   // Whom the host cannot take is neither new nor gone.
   const blocked = new Set(facts.conflicts.map(({ username }) => username));
+  const before = facts.logins
+    .filter((username) => !blocked.has(username))
+    .map((username) => ({ username, loginState: 'ready' as const }));
   const after = manifest.accounts.filter(({ username }) => !blocked.has(username));
   const configuration = {
     before: facts.fields as SlurmConfiguration,

@@ -25,6 +25,8 @@ export interface Facts {
   fields: Readonly<Record<string, string>>;
   owed: readonly string[];
   conflicts: readonly Conflict[];
+  /** By user ID: who should be able to log in there, and could not when it was looked at. */
+  absent: readonly string[];
   drift: readonly string[];
   /** What went wrong in the script that said all this. */
   problems: readonly { kind: string; words: string }[];
@@ -74,6 +76,7 @@ export function readFacts(text: string, known: KnownLogins): Facts {
       username,
       words,
     })),
+    absent: column('absent').filter((userId) => userId !== '-'),
     drift: column('drift'),
     problems: rows('problem').map(([kind = '', words = '']) => ({ kind, words })),
     refused: refused && { desiredGeneration: Number(refused[0]), words: refused[1] ?? '' },

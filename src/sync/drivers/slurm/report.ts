@@ -147,13 +147,14 @@ function faults({ hosts, facts, problems, controllerFacts }: Findings): string |
   return found.slice(0, mostWords).join('; ') + more;
 }
 
-/** Whom the controller or a login node cannot take has no account to log in to. */
+/** Whom the controller or a login node cannot take, or has not at this moment, has no account to log in to. */
 function blockedAccounts({ hosts, facts }: Findings): AccountReport[] {
   const blocked = new Set<string>();
   for (const { address, roles } of hosts) {
     const said = facts.get(address);
     if (!said || said instanceof HostError || !(roles.has('login') || roles.has('controller'))) continue;
     for (const { userId } of said.conflicts) blocked.add(userId);
+    for (const userId of said.absent) blocked.add(userId);
   }
   return [...blocked].sort().map((userId) => ({
     userId,

@@ -1,4 +1,5 @@
 /** A script for a host, with its data behind it; and the report that it writes. */
+import { accountFiles } from './script/account-files.ts';
 import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
 import { configuration } from './script/configuration.ts';
@@ -12,9 +13,18 @@ import { scripts } from './script/scripts.ts';
 /** Its kind, and fields without tabs or line ends; free text goes as base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
-const program = [prelude, render, accounts, accounting, configuration, scripts, restart, observe, main].join(
-  '',
-);
+const program = [
+  prelude,
+  render,
+  accountFiles,
+  accounts,
+  accounting,
+  configuration,
+  scripts,
+  restart,
+  observe,
+  main,
+].join('');
 
 /** The end of the data; no line of data can be it, for each begins with its kind and a tab. */
 const mark = 'ANDROMEDA_DATA_ENDS';

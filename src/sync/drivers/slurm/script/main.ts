@@ -12,7 +12,8 @@ apply_host() {
   ! has_row role controller || apply_accounting
   apply_configuration
   if has_row configuration apply && [ -z "$refused" ]; then
-    owe_all configuration
+    # One that lost its notes and has what it should have restarts nothing.
+    [ ! -f "$S/current" ] && [ ! -s "$T/changed" ] || owe_all configuration
     apply_starts
     ! has_row role controller || pay
     [ -n "$refused" ] || rows field | keep "$S/fields"
@@ -44,11 +45,12 @@ restart_host() {
 }
 
 release_host() {
-  [ -d "$S" ] || return 0
+  recall_accounts
+  [ -d "$S" ] || [ -s "$T/ours" ] || return 0
   hold
   refused=''
   if has_row role controller; then
-    cut -f 1 "$S/accounts" > "$T/everyone"
+    cut -f 1 "$T/ours" > "$T/everyone"
     [ ! -s "$T/everyone" ] || end_jobs "$T/everyone"
   fi
   apply_accounts
@@ -57,10 +59,8 @@ release_host() {
   if has_row role controller; then pay; elif [ -s "$T/changed" ]; then timeout 30 scontrol reconfigure > /dev/null 2>&1; fi
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
   case $failed in '') ;; *) return 0 ;; esac
-  while IFS="$tab" read -r name uid _; do
-    [ "$(id -u "$name" 2> /dev/null)" != "$uid" ] || userdel "$name" > "$T/out" 2>&1 9>&- || problem account "$name cannot be removed: $(first_words)"
-    [ "$(getent group "$name" | cut -d : -f 3)" != "$uid" ] || groupdel "$name" > "$T/out" 2>&1 9>&- || problem account "the group $name cannot be removed: $(first_words)"
-  done < "$S/accounts"
+  awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts" > "$T/edits"
+  edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_words)"
   [ -z "$failed" ] || return 0
   rm -rf "$ours" "$S"
   # What other clusters have there stays.

@@ -1,10 +1,11 @@
 /** What a host is like now: what is in force, what has drifted, and on the controller what Slurm says. Changes nothing. */
 export const observe = String.raw`
-logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$S/accounts" 2> /dev/null | sort; }
+logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }
 
 observe_host() {
   say host "$host"
-  if [ -d "$S" ]; then observe_state; fi
+  recall_accounts
+  if [ -d "$S" ] || [ -s "$T/ours" ]; then observe_state; fi
   ! has_row role controller || observe_controller
   ! has_row role login || say home "$(timeout 5 stat -f -c %T /home 2> /dev/null)"
   ! has_row role compute || observe_ports
@@ -21,39 +22,32 @@ observe_state() {
   [ ! -f "$S/owed" ] || sed "s/^/owed$tab/" "$S/owed"
   [ ! -f "$S/fields" ] || sed "s/^/field$tab/" "$S/fields"
   [ ! -f "$S/refused" ] || say refused "$(cut -f 2- "$S/refused")"
+  cat "$S/conflicts" > "$T/conflicts" 2> /dev/null
   observe_accounts
-  observe_conflicts
   observe_files
 }
 
-# Accounts that are not as we left them: gone, changed, unlocked, or with processes that should not be.
+# Accounts that are not as they should be, by the same plan that applying has: who is ready, and whom something stood in
+# the way of. Whoever could not log in at this moment is named, so that nobody is said to be ready who is not.
 observe_accounts() {
-  awk '
-    s == "passwd" { there[$1] = $3; next }
-    s == "shadow" { expires[$1] = $8; next }
-    $3 == "ready" && !($1 in there) { print "drift", "the account " $1 " is gone"; next }
-    $3 == "ready" && there[$1] != $2 { print "drift", "the account " $1 " has another uid"; next }
-    $3 == "ready" && expires[$1] != "" { print "drift", "the account " $1 " is locked"; next }
-    $3 == "locked" && $1 in there && there[$1] == $2 && expires[$1] != "1" { print "drift", "the account " $1 " is not locked"; next }
-  ' OFS='\t' FS=: s=passwd /etc/passwd s=shadow /etc/shadow FS='\t' s=ours "$S/accounts" | head -n 5
-  awk -F '\t' '$3 == "ready" { print $1 }' "$S/accounts" | while read -r name; do
+  awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5 } next } !($2 in known) { print $2, $3, $1, "/bin/sh" }' \
+    OFS='\t' s=ours "$T/ours" s=conflicts "$T/conflicts" > "$T/wanted"
+  plan_accounts
+  awk -F '\t' '
+    s == "conflicts" { stood[$2] = 1; next }
+    $1 ~ /^(conflict|barred)$/ { print "conflict", $4, $2, $3, $5; if (!($2 in stood)) drift("something stands in the way of " $2); next }
+    $1 ~ /^(new|mend|alter)$/ || $2 in stood { print "absent", $4, $2 }
+    $2 in stood { drift("what stood in the way of " $2 " is gone"); next }
+    $1 ~ /^(new|mend)$/ { drift("the account " $2 " is gone") }
+    $1 == "alter" { drift("the account " $2 " is locked, or its shell is gone") }
+    $1 == "change" { drift("the account " $2 " has another shell") }
+    $1 == "lock" { drift("the account " $2 " is not locked") }
+    function drift(words) { if (++drifts <= 5) print "drift", words }' OFS='\t' s=conflicts "$T/conflicts" s=todo "$T/todo"
+  awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | while read -r name; do
     [ -e "/home/$name" ] || { say drift "/home/$name is gone"; break; }
   done
-  uids=$(awk -F '\t' '$3 == "locked" { print $2 }' "$S/accounts" | paste -s -d , -)
+  uids=$(locked_uids "$T/ours")
   [ -z "$uids" ] || ! pgrep -U "$uids" > /dev/null || say drift 'someone who left has a process'
-}
-
-# A conflict whose cause is gone is something to do.
-observe_conflicts() {
-  [ -s "$S/conflicts" ] || return 0
-  while IFS="$tab" read -r user name uid why; do
-    if stands_in_the_way "$name" "$uid"; then say conflict "$user" "$name" "$uid" "$why"
-    else say drift "what stood in the way of $name is gone"; fi
-  done < "$S/conflicts"
-}
-
-stands_in_the_way() { # NAME UID
-  [ -n "$(getent passwd "$1" "$2"; getent group "$1" "$2")" ] || { [ -e "/home/$1" ] && [ "$(stat -c %u "/home/$1")" != "$2" ]; }
 }
 
 observe_files() {
@@ -62,7 +56,7 @@ observe_files() {
     [ -f "$(live $part)" ] || { [ ! -s "$S/blocks/$part" ] || say drift "$(live $part) is gone"; continue; }
     render "$(live $part)" "$S/blocks/$part" "$(mode_of $part)" | cmp -s - "$(live $part)" || say drift "our part of $(live $part) is not there"
   done
-  while read -r path; do [ -e "$path" ] || say drift "$path is gone"; done < "$S/files"
+  [ ! -f "$S/files" ] || while read -r path; do [ -e "$path" ] || say drift "$path is gone"; done < "$S/files"
   for role in login compute; do ! has_row role $role || is_started $role || say drift "the start script of $role nodes has not run"; done
   ! has_row role compute || [ -x "$ours/prolog.d/00-andromeda" ] || say drift "$ours/prolog.d is gone"
   ! has_row role controller || [ ! -f "$S/accounting-pending" ] || say drift 'associations are not done'

@@ -40,7 +40,7 @@ conf_value() {
 # Only when all of it has come does anything happen: a connection that breaks must not look like an empty list.
 begin() {
   mkdir -p -m 711 /run/andromeda-slurm && T=$(mktemp -d /run/andromeda-slurm/XXXXXX) || give_up 'no temporary directory can be made'
-  trap 'rm -rf "$T"' EXIT
+  trap 'unlock_account_files; rm -rf "$T"' EXIT
   trap 'exit 1' HUP INT TERM
   cat > "$T/data" || give_up 'no temporary file can be written'
   [ "$(tail -n 1 "$T/data")" = end ] || give_up 'the script came only in part'
