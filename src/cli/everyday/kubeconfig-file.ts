@@ -1,17 +1,22 @@
 /** A kubeconfig file that holds other clusters too: ours is put in or replaced, all else stays as it was written. */
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Document, isMap, isSeq, parse, parseDocument, type YAMLSeq } from 'yaml';
+import { type Document, isMap, isSeq, parseDocument, type YAMLSeq } from 'yaml';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
 import { writeWhole } from '../whole-file.ts';
 import { reasonOf } from '../yaml-file.ts';
+import { type Expected, forKubectl, isOurUser } from './kubeconfig-shape.ts';
 
 const lists = ['clusters', 'contexts', 'users'] as const;
 
 /** Merges one kubeconfig into `file`, made 0600; returns whether its context is the current one now. */
-export async function mergeKubeconfig(file: string, added: string, use: boolean): Promise<boolean> {
+export async function mergeKubeconfig(
+  file: string,
+  added: Record<string, unknown>,
+  { use, ...expected }: Expected & { use: boolean },
+): Promise<boolean> {
   const path = resolve(file);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const target = await realpath(path).catch(() => path);
@@ -21,7 +26,7 @@ export async function mergeKubeconfig(file: string, added: string, use: boolean)
       if (error.code === 'ENOENT') return '';
       throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
     });
-    const { merged, isCurrent } = mergeText(text, added, { file, use });
+    const { merged, isCurrent } = mergeText(text, added, { file, use, ...expected });
     await writeWhole(target, merged).catch((error: NodeJS.ErrnoException) => {
       throw failure(`${file} could not be written: ${reasonOf(error)}.`, error);
     });
@@ -29,18 +34,26 @@ export async function mergeKubeconfig(file: string, added: string, use: boolean)
   });
 }
 
-/** The text of `before` with the clusters, contexts and users of `added`. Throws when `before` is no kubeconfig. */
+/**
+ * The text of `before` with the cluster, context and user of `ours`, which was checked. Throws when `before` is no
+ * kubeconfig, or has something of that name that this program did not make.
+ */
 export function mergeText(
   before: string,
-  added: string,
-  { file, use }: { file: string; use: boolean },
+  ours: Record<string, unknown>,
+  { file, use, clusterId, issuer }: Expected & { file: string; use: boolean },
 ): { merged: string; isCurrent: boolean } {
-  const ours: unknown = parse(added);
-  if (!isObject(ours)) throw failure('The Platform API gave no kubeconfig.');
   const document = before.trim() === '' ? emptyDocument() : parseDocument(before);
   const [problem] = document.errors;
   if (problem || !isMap(document.contents))
     throw failure(`${file} is not a kubeconfig; nothing was written.${problem ? ` ${problem.code}` : ''}`);
+  const there = document.toJS();
+  const present = lists.flatMap((list) => itemsCalled(clusterId, there[list]));
+  const users = itemsCalled(clusterId, there.users);
+  if (present.length > 0 && !(users.length === 1 && isOurUser(users[0]?.user, issuer)))
+    throw failure(
+      `${file} has an entry called ${clusterId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.`,
+    );
   for (const list of lists) {
     const into = listOf(document, list, file);
     for (const item of Array.isArray(ours[list]) ? ours[list] : []) putItem(document, into, item);
@@ -49,7 +62,7 @@ export function mergeText(
   const isFree = (document.get('current-context') ?? '') === '';
   if (use || isFree) document.set('current-context', context);
   return {
-    merged: document.toString({ lineWidth: 0 }),
+    merged: document.toString({ ...forKubectl, lineWidth: 0 }),
     isCurrent: document.get('current-context') === context,
   };
 }
@@ -65,6 +78,10 @@ function listOf(document: Document, name: string, file: string): YAMLSeq {
     throw failure(`${file} is not a kubeconfig; nothing was written: its ${name} are no list.`);
   document.set(name, document.createNode([]));
   return document.get(name) as YAMLSeq;
+}
+
+function itemsCalled(name: string, list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter((item) => isObject(item) && item.name === name) : [];
 }
 
 function putItem(document: Document, list: YAMLSeq, item: unknown): void {

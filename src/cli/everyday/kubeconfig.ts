@@ -1,6 +1,10 @@
 /** `andromeda kubeconfig`: a cluster's kubeconfig, printed or merged into a file. */
 import type { Answer } from '../answer.ts';
+import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
+import { failure } from '../exit.ts';
 import { at, query } from '../net/api.ts';
+import { storedSession } from '../session/current.ts';
+import { openLocalState } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
 import { findCluster } from './cluster.ts';
@@ -10,7 +14,7 @@ export interface Kubeconfig {
   accessExpiresAt?: string;
 }
 
-export const kubeconfig = reads<OrgOptions & { merge?: string; use?: true }>({
+export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: string; use?: true }>({
   usage: 'kubeconfig <cluster>',
   summary: "print a cluster's kubeconfig; it holds no secret, kubectl signs you in when it needs to",
   example: 'kubeconfig gamma --merge ~/.kube/config --use',
@@ -24,12 +28,32 @@ export const kubeconfig = reads<OrgOptions & { merge?: string; use?: true }>({
     const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
     const path = at`/clusters/${id}/kubeconfig` + query({ organizationId: organization.id });
     const json = await platform.get<Kubeconfig>(path);
+    const expected = { clusterId: id, issuer: await issuerOf(options) };
+    const { parseKubeconfig } = await import('./kubeconfig-shape.ts');
+    const checked = parseKubeconfig(json.kubeconfig, expected);
+    if (typeof checked === 'string')
+      throw failure(`The kubeconfig that the Platform API gave is not used: ${checked}.`);
     const ends = json.accessExpiresAt === undefined ? [] : [`Your access ends at ${json.accessExpiresAt}.`];
     if (merge === undefined)
-      return { json, text: json.kubeconfig.trimEnd(), ...(ends[0] && { said: ends[0] }) };
+      return { json, text: await formatKubeconfig(checked), ...(ends[0] && { said: ends[0] }) };
     const { mergeKubeconfig } = await import('./kubeconfig-file.ts');
-    const isCurrent = await mergeKubeconfig(merge, json.kubeconfig, use ?? false);
+    const isCurrent = await mergeKubeconfig(merge, checked, { ...expected, use: use ?? false });
     const how = isCurrent ? 'kubectl uses it now' : `use it with \`kubectl --context ${id}\``;
     return { json, text: '', said: [`${name} is in ${merge}; ${how}.`, ...ends].join('\n') };
   },
 });
+
+/** Where the person of this session signs in. */
+async function issuerOf(options: EnvironmentOptions): Promise<string> {
+  const session = await storedSession(openLocalState(), selectEnvironment(options));
+  return session?.issuer ?? '';
+}
+
+/** Written anew, as YAML has more ways to say a thing than two readers agree on. */
+async function formatKubeconfig(checked: object): Promise<string> {
+  const [{ stringify }, { forKubectl }] = await Promise.all([
+    import('yaml'),
+    import('./kubeconfig-shape.ts'),
+  ]);
+  return stringify(checked, { ...forKubectl, lineWidth: 0 }).trimEnd();
+}

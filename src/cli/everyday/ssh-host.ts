@@ -1,6 +1,7 @@
 /** How OpenSSH is told of a cluster: its options, and the host key in a file of our own. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isUuid } from '../../domain/id.ts';
 import { failure } from '../exit.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { stateDirectory } from '../session/profile-file.ts';
@@ -34,22 +35,31 @@ export function sshOptions(
 
 /** What a person calls it in ssh: `andromeda-alpha`, with the organization where another one has that name too. */
 export function hostAlias({ name, id, organization }: Cluster, all: readonly Cluster[] = []): string {
-  const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name);
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
   const isShared = all.some((other) => other.name === name && other.id !== id);
   return `andromeda-${isPlain ? (isShared ? `${organization.slug}-${name}` : name) : id}`;
 }
 
-/** Whether there is an address to log in to. Throws when it is not one that could be given to ssh. */
-export function isReachable({ access }: SshHost): boolean {
-  const { hostname, username, host_key: hostKey } = access;
+/** Whether there is an address to log in to. Throws when it is not one that may reach a file or an argument of ssh. */
+export function isReachable({ cluster, access }: SshHost): boolean {
+  const { hostname, port, username, host_key: hostKey } = access;
   if (hostname === '' || username === '') return false;
-  const isSound =
-    /^[A-Za-z0-9][A-Za-z0-9.:_-]*$/.test(hostname) &&
-    /^[a-z][a-z0-9_-]*$/.test(username) &&
-    /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}$/.test(hostKey);
-  if (!isSound)
-    throw failure('The Platform API gave an address, a name or a host key that ssh cannot be given.');
+  // A line more in a file of ssh is an option more, and ProxyCommand is one of them.
+  const facts: [string, boolean][] = [
+    ["a cluster's ID", isUuid(String(cluster.id))],
+    ["an organization's name", matches(/^[a-z0-9][a-z0-9._-]{0,62}$/i, cluster.organization.slug)],
+    ['an address', matches(/^[a-z0-9:][a-z0-9.:_-]{0,252}$/i, hostname)],
+    ['a port', Number.isInteger(port) && port >= 1 && port <= 65_535],
+    ['a user name', matches(/^[a-z][a-z0-9_-]{0,31}$/, username)],
+    ['a host key', matches(/^(?:ssh|ecdsa|rsa)-[a-z0-9-]{1,40} [A-Za-z0-9+/]{1,16384}={0,2}$/, hostKey)],
+  ];
+  const wrong = facts.find(([, isSound]) => !isSound);
+  if (wrong) throw failure(`The Platform API gave ${wrong[0]} that ssh cannot be given.`);
   return true;
+}
+
+function matches(pattern: RegExp, value: unknown): boolean {
+  return typeof value === 'string' && pattern.test(value);
 }
 
 /** Notes the host keys, each under its cluster's ID, in place of what was noted before; returns the file. */

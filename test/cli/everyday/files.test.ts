@@ -14,25 +14,28 @@ import { json, type Seen } from '../harness.ts';
 import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
 import { gammaId, inPhysics, lookups } from './apis.ts';
 
-const config = (server = 'https://gamma.example:6443') =>
-  stringify(
-    kubeconfig({
-      clusterId: gammaId,
-      server,
-      issuer: 'https://login.example',
-      clientId: 'k',
-      usernameClaim: 'email',
-    }),
-  );
+const facts = {
+  clusterId: gammaId,
+  server: 'https://gamma.example:6443',
+  clientId: 'k',
+  usernameClaim: 'email',
+};
+const config = (issuer: string, server = facts.server) => stringify(kubeconfig({ ...facts, issuer, server }));
+/** The answer of a server that is its own issuer. */
+const gives =
+  (make: (issuer: string) => string, more: object = {}) =>
+  (seen: Seen, response: ServerResponse) =>
+    json(response, 200, { kubeconfig: make(`http://${seen.headers.host}`), ...more });
 const route = `GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`;
 
 test('kubeconfig prints the file, and says when access ends', async (t) => {
-  const { run } = await signedIn(t, {
+  const { run, url } = await signedIn(t, {
     ...lookups,
-    [route]: { kubeconfig: config(), accessExpiresAt: '2030-01-01T00:00:00Z' },
+    [route]: gives((issuer) => config(issuer), { accessExpiresAt: '2030-01-01T00:00:00Z' }),
   });
   const { status, stdout, stderr } = await run(['kubeconfig', 'gamma']);
-  assert.deepEqual([status, stdout, stderr], [0, config(), 'Your access ends at 2030-01-01T00:00:00Z.\n']);
+  assert.deepEqual([status, stderr], [0, 'Your access ends at 2030-01-01T00:00:00Z.\n']);
+  assert.deepEqual(parse(stdout), parse(config(url)));
   const refused = await signedIn(t, {
     ...lookups,
     [route]: (_seen: Seen, response: ServerResponse) => refuse(response, 409, 'It is not active.'),
@@ -59,9 +62,9 @@ users:
 
 test('kubeconfig --merge keeps what is there, replaces what is its own, and leaves the file to its owner alone', async (t) => {
   let server = 'https://gamma.example:6443';
-  const { run, directory } = await signedIn(t, {
+  const { run, directory, url } = await signedIn(t, {
     ...lookups,
-    [route]: (_seen: Seen, response: ServerResponse) => json(response, 200, { kubeconfig: config(server) }),
+    [route]: gives((issuer) => config(issuer, server)),
   });
   const real = join(directory, 'real');
   const file = join(directory, 'config');
@@ -80,7 +83,7 @@ test('kubeconfig --merge keeps what is there, replaces what is its own, and leav
   assert.match(text, /# the one at home/);
   const merged = parse(text);
   const before = parse(mine);
-  const added = parse(config());
+  const added = parse(config(url));
   assert.equal(merged['current-context'], 'home');
   for (const list of ['clusters', 'contexts', 'users'])
     assert.deepEqual(merged[list], [...before[list], ...added[list]]);
@@ -98,13 +101,16 @@ test('kubeconfig --merge keeps what is there, replaces what is its own, and leav
 });
 
 test('kubeconfig --merge makes the file and its directory; what is no kubeconfig is left alone', async (t) => {
-  const { run, directory } = await signedIn(t, { ...lookups, [route]: { kubeconfig: config() } });
+  const { run, directory, url } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => config(issuer)),
+  });
   const file = join(directory, 'kube/config');
   assert.equal(
     (await run(['kubeconfig', 'gamma', '--merge', file])).stderr,
     `gamma is in ${file}; kubectl uses it now.\n`,
   );
-  assert.deepEqual(parse(await readFile(file, 'utf8')), parse(config()));
+  assert.deepEqual(parse(await readFile(file, 'utf8')), parse(config(url)));
   const kubectl = spawnSync('kubectl', ['config', 'get-contexts', '-o', 'name', '--kubeconfig', file]);
   if (kubectl.status !== null) assert.equal(`${kubectl.stdout}`, `${gammaId}\n`);
   for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n']) {
@@ -113,6 +119,106 @@ test('kubeconfig --merge makes the file and its directory; what is no kubeconfig
     assert.equal(status, 1);
     assert.match(stderr, /^\S+ is not a kubeconfig; nothing was written/);
     assert.equal(await readFile(file, 'utf8'), text);
+  }
+});
+
+type Kubeconfig = ReturnType<typeof kubeconfig>;
+const withUser = (file: Kubeconfig, more: object) => ({
+  ...file,
+  users: [{ name: gammaId, user: { ...file.users[0]?.user, ...more } }],
+});
+const withExec = (file: Kubeconfig, more: object) =>
+  withUser(file, { exec: { ...file.users[0]?.user.exec, ...more } });
+const argsOf = (file: Kubeconfig) => file.users[0]?.user.exec.args ?? [];
+const withArg = (file: Kubeconfig, arg: unknown) => withExec(file, { args: [...argsOf(file), arg] });
+const withIssuer = (file: Kubeconfig, issuer: string) =>
+  withExec(file, { args: argsOf(file).map((arg) => arg.replace(/^(--oidc-issuer-url=).*/, `$1${issuer}`)) });
+const withCluster = (file: Kubeconfig, more: object) => ({
+  ...file,
+  clusters: [{ name: gammaId, cluster: { ...file.clusters[0]?.cluster, ...more } }],
+});
+
+/** What a hostile server makes of the kubeconfig that it should give. */
+const hostile: [string, (file: Kubeconfig) => unknown, RegExp][] = [
+  ['another program', (file) => withExec(file, { command: 'sh' }), /user is not `kubectl oidc-login/],
+  ['another plugin', (file) => withExec(file, { args: ['evil'] }), /user is not `kubectl oidc-login/],
+  ['an environment', (file) => withExec(file, { env: [{ name: 'A', value: 'b' }] }), /user is not `kubectl/],
+  ['a token', (file) => withUser(file, { token: 'x' }), /user is not `kubectl oidc-login/],
+  [
+    'a program of the browser',
+    (file) => withArg(file, '--browser-command=sh'),
+    /argument that is not expected/,
+  ],
+  ['an argument that hides', (file) => withArg(file, '--grant-type=\u202ex'), /--grant-type=\\u202ex/],
+  ['a number for an argument', (file) => withArg(file, 7), /argument that is not expected/],
+  [
+    'two issuers',
+    (file) => withArg(file, '--oidc-issuer-url=https://evil.example'),
+    /sign-in is not at http/,
+  ],
+  ['another issuer', (file) => withIssuer(file, 'https://evil.example'), /sign-in is not at http/],
+  ['plain http', (file) => withCluster(file, { server: 'http://gamma.example' }), /not at an https address/],
+  [
+    'no check of TLS',
+    (file) => withCluster(file, { 'insecure-skip-tls-verify': true }),
+    /cluster as expected/,
+  ],
+  ['a proxy', (file) => withCluster(file, { 'proxy-url': 'http://evil.example' }), /cluster as expected/],
+  ['two users', (file) => ({ ...file, users: [...file.users, ...file.users] }), /user is not/],
+  [
+    'another name',
+    (file) => JSON.parse(JSON.stringify(file).replaceAll(gammaId, 'home')),
+    /ID of the cluster/,
+  ],
+  ['extensions', (file) => ({ ...file, extensions: [] }), /something else than one cluster/],
+  ['a list', () => [], /something else than one cluster/],
+];
+
+test('a kubeconfig that runs, reaches or names anything else than expected is not used', async (t) => {
+  let change: (file: Kubeconfig) => unknown = (file) => file;
+  const { run, directory } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => stringify(change(kubeconfig({ ...facts, issuer })))),
+  });
+  const file = join(directory, 'config');
+  await writeFile(file, mine);
+  for (const [what, how, sentence] of hostile) {
+    change = how;
+    const { status, stdout, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
+    assert.deepEqual([status, stdout], [1, ''], what);
+    assert.match(stderr, /^The kubeconfig that the Platform API gave is not used: .*\.\n$/, what);
+    assert.match(stderr, sentence, what);
+    assert.equal(await readFile(file, 'utf8'), mine, what);
+  }
+  const printed = await run(['kubeconfig', 'gamma']);
+  assert.deepEqual([printed.status, printed.stdout], [1, '']);
+  change = (file) => withArg(file, '--certificate-authority-data=AAAA');
+  assert.equal((await run(['kubeconfig', 'gamma', '--merge', file])).status, 0);
+});
+
+test('kubeconfig --merge replaces nothing that it did not make', async (t) => {
+  const { run, directory, url } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => config(issuer)),
+  });
+  const file = join(directory, 'config');
+  const ours = parse(config(url));
+  const theirs: Record<string, object> = {
+    'a cluster of that name': { ...ours, users: [], contexts: [] },
+    'a context of that name': { ...ours, users: [], clusters: [] },
+    'a user with another program': withExec(ours, { command: '/opt/login' }),
+    'a user with another issuer': withIssuer(ours, 'https://other.example'),
+    'a user with a token': { ...ours, users: [{ name: gammaId, user: { token: 'x' } }] },
+  };
+  for (const [what, before] of Object.entries(theirs)) {
+    await writeFile(file, stringify(before));
+    const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
+    assert.equal(status, 1, what);
+    assert.equal(
+      stderr,
+      `${file} has an entry called ${gammaId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.\n`,
+    );
+    assert.equal(await readFile(file, 'utf8'), stringify(before), what);
   }
 });
 

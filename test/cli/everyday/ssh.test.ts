@@ -133,15 +133,62 @@ test('refusals have a status of their own: forbidden 4, not found 5, usage 2', a
 
 test('nothing that the API says can become a flag of ssh', async (t) => {
   let bad: object = {};
-  const { run } = await withSsh(t, {
+  const { run, knownHosts, home } = await withSsh(t, {
+    [accessRoute.replace(alphaId, gammaId)]: noSlurm,
     [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
       json(response, 200, { ...access, ...bad }),
   });
-  for (bad of [{ hostname: '-oProxyCommand=x' }, { username: 'a b' }, { host_key: 'ssh-ed25519 AA\nx' }]) {
-    const { status, stdout, stderr } = await run('ssh', 'alpha');
-    const sentence = 'The Platform API gave an address, a name or a host key that ssh cannot be given.\n';
-    assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
+  const rows: [string, object[]][] = [
+    [
+      'an address',
+      [{ hostname: '-oProxyCommand=x' }, { hostname: 'a\nProxyCommand x' }, { hostname: ['a'] }],
+    ],
+    [
+      'a port',
+      [
+        { port: '22\n    ProxyCommand touch /tmp/owned' },
+        { port: '2222' },
+        { port: 0 },
+        { port: 65_536 },
+        { port: 22.5 },
+        { port: null },
+      ],
+    ],
+    ['a user name', [{ username: 'a b' }, { username: 'a\nProxyCommand x' }, { username: ['ada'] }]],
+    ['a host key', [{ host_key: 'ssh-ed25519 AA\nx' }, { host_key: '@cert-authority * ssh-ed25519 AA' }]],
+  ];
+  for (const [what, values] of rows) {
+    for (bad of values) {
+      for (const args of [
+        ['ssh', 'alpha'],
+        ['ssh-config', '--write'],
+      ]) {
+        const { status, stdout, stderr } = await run(...args);
+        const sentence = `The Platform API gave ${what} that ssh cannot be given.\n`;
+        assert.deepEqual([status, stdout, stderr], [1, '', sentence], JSON.stringify(bad));
+      }
+    }
   }
+  for (const written of [knownHosts, join(home, '.ssh/andromeda.conf')])
+    await assert.rejects(readFile(written), { code: 'ENOENT' });
+});
+
+test('neither the ID of a cluster nor the name of an organization reaches ssh unchecked', async (t) => {
+  const evil = 'x\n    ProxyCommand touch owned';
+  const withId = await withSsh(t, {
+    'GET /clusters?businessOrgId=org_1&limit=200': { items: [platformCluster(evil, 'alpha')] },
+    [`GET /clusters/${encodeURIComponent(evil)}/ssh-access?organizationId=org_1`]: access,
+  });
+  const { status, stderr } = await withId.run('ssh-config', '--write');
+  assert.deepEqual([status, stderr], [1, "The Platform API gave a cluster's ID that ssh cannot be given.\n"]);
+  const withSlug = await withSsh(t, {
+    'GET /organizations/org_1': { id: 'org_1', slug: evil },
+    [accessRoute.replace(alphaId, gammaId)]: noSlurm,
+  });
+  const said = (await withSlug.run('ssh-config', '--write')).stderr;
+  assert.equal(said, "The Platform API gave an organization's name that ssh cannot be given.\n");
+  for (const { home } of [withId, withSlug])
+    await assert.rejects(readFile(join(home, '.ssh/andromeda.conf')), { code: 'ENOENT' });
 });
 
 test('a machine without ssh is told so', async (t) => {
