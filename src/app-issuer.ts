@@ -32,6 +32,8 @@ export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
+  /** What the header of an access token says; undefined where that is not settled. */
+  tokenType: string | undefined;
   scopes: readonly string[] | undefined;
   /** When a person's password was set: sign-ins from before are over. Undefined where another issuer keeps them. */
   signInsSince: ((userId: string) => Promise<number | undefined>) | undefined;
@@ -58,6 +60,7 @@ export async function startIssuer(
       docsClientId: identity.cliClientId,
       handle: undefined,
       signInsSince: undefined,
+      tokenType: undefined,
       warm: async () => {},
       stop: async () => {},
       ...createRemoteIssuer(identity.issuer),
@@ -84,6 +87,7 @@ export async function startIssuer(
     stop: () => issuer.stop(),
     url,
     keys: createLocalJWKSet(issuer.jwks),
+    tokenType: 'at+jwt',
     async signInsSince(userId) {
       const account = await findPasswordOfUser(store.read, userId);
       return account && fromTime(account.passwordSetAt);

@@ -204,6 +204,7 @@ function createApis(
     rules: {
       issuer: issuer.url,
       audiences: config.identity.audiences,
+      type: issuer.tokenType,
       serviceAccountClaim: config.identity.serviceAccountClaim,
     },
     keys: issuer.keys,

@@ -76,15 +76,14 @@ export function requireActive({ userId, state }: { userId: string; state: string
   throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
 }
 
-/** What an issuer says, as it may be shown: without control characters, and not longer than a name is. */
+/** What an issuer says, as it is kept: without control characters, and not longer than what is shown of a name. */
 function shownText(claim: unknown): string | undefined {
   if (typeof claim !== 'string') return undefined;
-  return (
-    claim
-      .replace(/\p{C}+/gu, ' ')
-      .trim()
-      .slice(0, 200) || undefined
-  );
+  const text = claim
+    .slice(0, 1000)
+    .replace(/\p{C}+/gu, ' ')
+    .trim();
+  return [...text].slice(0, 80).join('').trim() || undefined;
 }
 
 async function accountFor(tx: Tx, issuer: string, profile: Profile, now: number): Promise<string> {

@@ -5,6 +5,8 @@ import { DomainError } from '../domain/error.ts';
 export interface TokenRules {
   issuer: string;
   audiences: readonly string[];
+  /** What the header's `typ` must be (RFC 9068, 4); anything where left out: issuers elsewhere differ. */
+  type?: string | undefined;
   /** A claim that marks service accounts at issuers where `sub` does not tell. */
   serviceAccountClaim?: { name: string; value: unknown } | undefined;
 }
@@ -67,6 +69,7 @@ async function verifiedClaims(
     const { payload } = await jwtVerify(token, keys, {
       issuer: rules.issuer,
       algorithms,
+      ...(rules.type === undefined ? {} : { typ: rules.type }),
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(now),
     });

@@ -36,7 +36,7 @@ async function signIn() {
   cancelButton.focus();
   try {
     const endpoints = await discover(signal);
-    const asked = await ask(endpoints.device, { client_id: client, scope }, signal);
+    const asked = await ask(endpoints.device, { client_id: client, scope, ...endpoints.resource }, signal);
     if (typeof asked.device_code !== 'string') throw refused(asked);
     showCode(asked);
     const answer = await poll(endpoints.token, asked, signal);
@@ -61,7 +61,10 @@ async function discover(signal) {
     paste.open = true;
     throw new Refusal(`${issuer} offers no sign-in for pages like this one. Use an access token instead.`);
   }
-  return { device: start, token };
+  // Named where the issuer knows it, so that its approval page can say what the token is for (RFC 8707, RFC 9728).
+  const { protected_resources: served } = metadata;
+  const resource = Array.isArray(served) && served.includes(apiUrl) ? { resource: apiUrl } : {};
+  return { device: start, token, resource };
 }
 
 /**

@@ -13,6 +13,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { default as Provider } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
+import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../log.ts';
 import { sourceNetwork } from '../../source-address.ts';
 import type { Store } from '../../store/index.ts';
@@ -20,7 +21,7 @@ import { findPasswordOfUser, type PasswordAccount } from '../../store/passwords.
 import { librarySeconds } from './adapter.ts';
 import { createBackoff } from './backoff.ts';
 import type { Browser, Browsers } from './browser.ts';
-import type { IssuerClient } from './clients.ts';
+import { apiResource, type IssuerClient } from './clients.ts';
 import {
   approveDevice,
   denyDevice,
@@ -119,12 +120,13 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     if (!account) return sendSignIn(exchange, device);
     const page = approvalPage({
       clientName: device.client.name,
+      platform: platformOf(device),
       meaning: device.client.meaning,
       userCode: displayUserCode(device.userCode),
       address: device.address,
-      program: device.program,
+      program: visibleName(device.program, 200),
       asked: ago(librarySeconds() - device.askedAt),
-      name: account.displayName,
+      name: visibleName(account.displayName),
       email: account.email,
       csrf: browsers.csrf(exchange.browser),
     });
@@ -227,6 +229,12 @@ function isSameOrigin(req: IncomingMessage): boolean {
 
 function devicePath(userCode: string): string {
   return `/device?user_code=${encodeURIComponent(displayUserCode(normalizeUserCode(userCode)))}`;
+}
+
+/** What the tokens are for, as the approval page says it: a program that names none may be led by anybody. */
+function platformOf({ client, resource }: WaitingDevice): string | undefined {
+  if (!client.callsApis) return undefined;
+  return resource === apiResource ? 'not named by the program' : resource;
 }
 
 function ago(seconds: number): string {

@@ -73,7 +73,19 @@ test('tokens are for the addresses that the metadata list, and for no other', as
     assert.deepEqual([status, body.error], [400, 'invalid_target']);
   }
 
+  const approvalOf = async (device: Device) => {
+    const browser = createBrowser(url);
+    const page = await browser.visit(device.verification_uri_complete);
+    await browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+    return (await browser.visit(device.verification_uri_complete)).text;
+  };
+  assert.match(
+    await approvalOf(await startDevice(url)),
+    /<dt>Platform<\/dt><dd>not named by the program<\/dd>/,
+  );
+  assert.doesNotMatch(await approvalOf(await startDevice(url, kubernetes, 'openid')), /Platform/);
   const device = (await ask(cli, 'https://platform.example')).body as unknown as Device;
+  assert.match(await approvalOf(device), /<dt>Platform<\/dt><dd>https:\/\/platform\.example<\/dd>/);
   await answerDevice(url, device);
   const { body } = await poll(url, device);
   const keys = createLocalJWKSet(issuer.jwks);

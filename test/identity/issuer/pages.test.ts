@@ -82,6 +82,25 @@ test('what came from outside is text in the page', async () => {
   assert.equal(String(html`${'<a>'}${{ html: '<b>' }}${html`<c>`}`.html), '&lt;a&gt;&lt;b&gt;<c>');
 });
 
+test('what hides or turns text around is escaped in the pages, and a long name is cut', async () => {
+  await using harness = await startHarness();
+  const name = `\u202egnp.exe\u200b\u0007\u009b31m${'n'.repeat(200)}`;
+  await harness.store.write((tx) =>
+    tx.db.updateTable('users').set({ display_name: name }).where('id', '=', ada.id).execute(),
+  );
+  const device = await startDevice(harness.url);
+  const browser = createBrowser(harness.url);
+  const signIn = await browser.visit(device.verification_uri_complete);
+  const wrong = await browser.submit(signIn, '/device/sign-in', { email: 'a\u202e@b', password: 'x' });
+  assert.match(wrong.text, /value="a\\u202e@b"/);
+  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  const { text } = await browser.visit(device.verification_uri_complete);
+  const [, shown = ''] = /Signed in as (.*) \(ada@/.exec(text) ?? [];
+  assert.match(shown, /^\\u202egnp\.exe\\u200b\\u0007\\u009b31mn+…$/);
+  assert.equal([...shown].length, 80);
+  assert.doesNotMatch(text, /[\u202e\u200b]/);
+});
+
 test('a form counts only from the browser that was given it', async () => {
   await using harness = await startHarness();
   const device = await startDevice(harness.url);

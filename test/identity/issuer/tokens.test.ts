@@ -3,6 +3,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
+import { verifyToken } from '../../../src/identity/token.ts';
 import { deleteExpiredIssuerRecords } from '../../../src/store/issuer-records.ts';
 import {
   ada,
@@ -225,4 +226,17 @@ test('behind a proxy that does TLS, addresses and cookies are those of https', a
   const page = await createBrowser(harness.url).visit(`/device?user_code=${device.user_code}`);
   const [cookie = ''] = page.headers.getSetCookie();
   assert.match(cookie, /^__Host-[\w-]+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+});
+
+test('of what the embedded issuer signs only a token whose header says at+jwt is an access token', async () => {
+  await using harness = await startHarness();
+  const { access_token, id_token } = await signIn(harness.url);
+  const keys = createLocalJWKSet(harness.issuer.jwks);
+  const rules = { issuer: harness.url, audiences: [audience], type: 'at+jwt' };
+  assert.equal((await verifyToken(String(access_token), rules, keys, Date.now())).subject, ada.id);
+  // Whatever an ID token's audience is: here the client's ID.
+  const wrong = { ...rules, audiences: [cli] };
+  await assert.rejects(verifyToken(String(id_token), wrong, keys, Date.now()), { code: 'unauthorized' });
+  const { type: _, ...elsewhere } = wrong;
+  assert.equal((await verifyToken(String(id_token), elsewhere, keys, Date.now())).subject, ada.id);
 });

@@ -4,6 +4,8 @@ import { layout } from './layout.ts';
 /** Who asks, from where, and the code to compare: the one defence against a link sent by somebody else (RFC 8628, 5.4). */
 export function approvalPage(page: {
   clientName: string;
+  /** Which platform the tokens are for; undefined where they are for none. */
+  platform: string | undefined;
   meaning: string;
   userCode: string;
   address: string;
@@ -22,7 +24,12 @@ export function approvalPage(page: {
 <strong class="usercode">${page.userCode}</strong>
 <dl>
 <dt>Client</dt><dd>${page.clientName}</dd>
-<dt>Address</dt><dd>${page.address}</dd>
+${
+  page.platform === undefined
+    ? undefined
+    : html`<dt>Platform</dt><dd>${page.platform}</dd>
+`
+}<dt>Address</dt><dd>${page.address}</dd>
 <dt>Program</dt><dd>${page.program}</dd>
 <dt>Asked</dt><dd>${page.asked}</dd>
 </dl>

@@ -1,4 +1,6 @@
 /** HTML as tagged templates: whatever is put in is escaped, unless it is HTML made here. */
+import { escapeControls } from '../../../domain/visible-text.ts';
+
 export interface Html {
   readonly html: string;
 }
@@ -27,8 +29,9 @@ const entities: Record<string, string> = {
   "'": '&#39;',
 };
 
+/** Text as it is shown: neither markup, nor characters that hide something or turn the order of what stands around. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+  return escapeControls(text).replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }
 
 function render(part: Part): string {
