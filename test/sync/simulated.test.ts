@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
 import { createLogger } from '../../src/log.ts';
 import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
@@ -56,6 +57,7 @@ async function start(dataDir: string, scheduler: 'sunk' | 'kubernetes' = 'sunk')
         async stop() {
           events.push('stop');
           node.running = false;
+          await setTimeout(20);
         },
       };
       nodes.push(node);
@@ -85,6 +87,21 @@ test('the login node restarts when a login account comes or goes, and only then'
   assert.deepEqual(await apply(manifest(5, ada, keyless)), ['stop', 'start ada']);
   assert.deepEqual(await apply(manifest(6, ada)), []);
   assert.deepEqual(await apply(manifest(6, ada)), []);
+  await driver.close();
+});
+
+test('a look in the midst of a restart does not start a second login node, which nobody would stop', async () => {
+  using directory = temporaryDirectory();
+  const { driver, nodes } = await start(directory.path);
+  const working = driver.apply(manifest(1, ada), signal);
+  while (nodes[0]?.running) await setTimeout(1);
+  const { loginNodes } = await driver.observe(signal);
+  assert.deepEqual([loginNodes?.[0]?.port, loginNodes?.[0]?.up], [1000, false]);
+  await working;
+  assert.deepEqual(
+    nodes.map(({ running }) => running),
+    [false, true],
+  );
   await driver.close();
 });
 

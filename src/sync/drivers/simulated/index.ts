@@ -65,6 +65,20 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
     return options.startLoginNode(dataDir, () => readLogins(dataDir));
   }
 
+  let restart: Promise<void> | undefined;
+  function restartLoginNode(): Promise<void> {
+    const before = restart;
+    const done = (async () => {
+      await before?.catch(() => undefined);
+      if (loginNode?.running) await loginNode.stop();
+      loginNode = await startLoginNode();
+    })().finally(() => {
+      if (restart === done) restart = undefined;
+    });
+    restart = done;
+    return done;
+  }
+
   async function loginNodeReports(settings: SimulatedSettings): Promise<LoginNodeReport[]> {
     if (!loginNode) return [];
     const { host, port, hostKey, running: up } = loginNode;
@@ -83,8 +97,8 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
   return {
     async observe(): Promise<Report> {
       const settings = await reach();
-      // A login node that died is a machine that boots again.
-      if (loginNode && !loginNode.running) loginNode = await startLoginNode();
+      // A login node that died is a machine that boots again. In a restart, another one would be one too many.
+      if (loginNode && !loginNode.running && !restart) await restartLoginNode();
       const loginNodes = await loginNodeReports(settings);
       return reportOf(options, state, settings, loginNodes, refused);
     },
@@ -113,10 +127,8 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
       const { logins } = change;
       if (logins) await writeLogins(dataDir, logins);
-      if (restarts.length > 0) {
-        await loginNode?.stop();
-        loginNode = await startLoginNode();
-      } else if (logins) await loginNode?.setAccounts(logins.accounts);
+      if (restarts.length > 0) await restartLoginNode();
+      else if (logins) await loginNode?.setAccounts(logins.accounts);
       const { accounts: _, ...kept } = state;
       const next: SimulatedState = {
         ...kept,
