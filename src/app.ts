@@ -36,8 +36,6 @@ export interface AppOptions {
   log: Logger;
   /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
   installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
-  /** Also check replies against the API documents (for tests). */
-  checkReplies?: boolean;
   now?: () => number;
 }
 
@@ -186,7 +184,7 @@ function openGateway(
 
 /** Both APIs as Express applications, each with exactly what its operations need. */
 function createApis(
-  { config, log, checkReplies = false }: AppOptions,
+  { config, log }: AppOptions,
   deps: {
     store: Store;
     proxies: TrustedProxies;
@@ -220,7 +218,6 @@ function createApis(
       scopes: issuer.scopes,
       audiences: config.identity.audiences,
     },
-    checkReplies,
     proxies,
     log,
     now,

@@ -16,7 +16,7 @@ import type { CommandReply, Request as OperationRequest } from '../domain/operat
 import type { Logger } from '../log.ts';
 import { clientAddress, type TrustedProxies } from '../source-address.ts';
 import { createBodyReader } from './body.ts';
-import { type Checks, createChecks } from './check.ts';
+import { type CheckRequest, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
 import type { DocsSignIn } from './docs/session.ts';
 import { createDocs } from './docs.ts';
@@ -43,8 +43,6 @@ export interface ApiOptions<Deps> {
   checkReady(): Promise<void>;
   /** Whose word about the address of a caller counts. */
   proxies: TrustedProxies;
-  /** Also check replies against the document, and fail on a difference (for tests). */
-  checkReplies: boolean;
   log: Logger;
   now(): number;
 }
@@ -94,9 +92,9 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
       operation.isPublic ? [] : authenticate,
       operation.source.requestBody ? createBodyReader(operation.bodyLimit) : [],
     ].flat();
-    const checks = checksOf(operation.source);
+    const check = checksOf(operation.source);
     app[operation.method](operation.route, ...steps, (request, response) =>
-      answer(options, operation, checks, request, response),
+      answer(options, operation, check, request, response),
     );
   }
   // Strangers are not told which addresses there are.
@@ -170,16 +168,15 @@ function named(operation: string): RequestHandler {
 async function answer<Deps>(
   options: ApiOptions<Deps>,
   operation: DocumentOperation,
-  checks: Checks,
+  check: CheckRequest,
   request: Request,
   response: Response,
 ): Promise<void> {
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
-  if (options.checkReplies) checkBeforeSending(response, checks);
   const { params: path, headers, body } = request;
   const query = { ...request.query };
-  checks.request({ path, query, headers, body });
+  check({ path, query, headers, body });
   // Only what the operation itself refuses; authentication and schema errors keep the standard body.
   response.locals.errorField = operation.errorField;
   const input: Omit<OperationRequest, 'command'> = {
@@ -201,15 +198,4 @@ async function answer<Deps>(
   const { replayed, result } = reply;
   response.locals.commandId = reply.commandId;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);
-}
-
-/** A reply that the document does not promise becomes an error, whoever sends it. */
-function checkBeforeSending(response: Response, checks: Checks): void {
-  const send = response.json.bind(response);
-  response.json = (body) => {
-    // What reports the difference must get out itself.
-    response.json = send;
-    checks.reply(response.statusCode, body);
-    return send(body);
-  };
 }

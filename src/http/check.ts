@@ -1,7 +1,6 @@
 /**
- * Requests and replies against the document, by Ajv: each operation's functions are compiled when it is first called.
- * (express-openapi-validator did this before: it compiled the whole of OpenAPI's own schema at start, 300 ms an API,
- * and looked through every route again for every request.)
+ * Requests against the document, by Ajv: each operation's functions are compiled when it is first called. Why not a
+ * library for OpenAPI, and what looks after the replies: docs/decisions/0004.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -30,12 +29,8 @@ export class RequestFault extends Error {
   }
 }
 
-export interface Checks {
-  /** Throws `RequestFault`, or what the document says of a missing parameter (`x-missing`). */
-  request(inputs: Inputs): void;
-  /** Throws when a reply is not what the document promises: a fault of ours. */
-  reply(status: number, body: unknown): void;
-}
+/** Throws `RequestFault`, or what the document says of a missing parameter (`x-missing`). */
+export type CheckRequest = (inputs: Inputs) => void;
 
 type Operation = OpenAPIV3_1.OperationObject;
 type Schema = Record<string, unknown>;
@@ -52,10 +47,9 @@ const common: Options = {
 };
 
 /** Makes the checks of one operation after the other. */
-export function createChecks(document: Document): (operation: Operation) => Checks {
+export function createChecks(document: Document): (operation: Operation) => CheckRequest {
   const parameters = new Ajv2020({ ...common, useDefaults: true });
   const bodies = new Ajv2020({ ...common, useDefaults: true });
-  const replies = new Ajv2020(common);
   // `$ref`s in a schema are read from its root.
   const compile = (ajv: Ajv2020, schema: Schema) =>
     ajv.compile({ ...schema, components: document.components });
@@ -64,7 +58,6 @@ export function createChecks(document: Document): (operation: Operation) => Chec
     const body = resolve<OpenAPIV3_1.RequestBodyObject | undefined>(document, operation.requestBody);
     const checkParameters = once(() => compile(parameters, parametersSchema(document, operation)));
     const checkBody = once(() => compile(bodies, bodySchema(body)));
-    const checkReply = new Map<string, ValidateFunction>();
     const mayBeEmpty = new Set(
       parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
     );
@@ -74,42 +67,31 @@ export function createChecks(document: Document): (operation: Operation) => Chec
       (one) => one.in === 'query' && resolve<Schema>(document, one.schema)['type'] === 'integer',
     );
 
-    return {
-      request(inputs) {
-        for (const { name, 'x-missing': code } of answeredApart) {
-          if (!inputs.query[name]) throw missing(name, code);
-        }
-        const empty = Object.keys(inputs.query).filter(
-          (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
+    return (inputs) => {
+      for (const { name, 'x-missing': code } of answeredApart) {
+        if (!inputs.query[name]) throw missing(name, code);
+      }
+      const empty = Object.keys(inputs.query).filter(
+        (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
+      );
+      if (empty.length > 0) {
+        throw new RequestFault(
+          400,
+          empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
         );
-        if (empty.length > 0) {
-          throw new RequestFault(
-            400,
-            empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
-          );
-        }
-        for (const { name } of integers) {
-          if (name in inputs.query) inputs.query[name] = integerOf(inputs.query[name]);
-        }
-        throwFaults(checkParameters(), inputs);
-        if (!body) return;
-        if (!carriesBody(inputs)) {
-          if (!body.required) return;
-          throw new RequestFault(422, [{ path: '/body', message: 'is missing' }]);
-        }
-        const type = inputs.headers['content-type'];
-        if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
-        throwFaults(checkBody(), inputs);
-      },
-      reply(status, value) {
-        const key = operation.responses?.[status] ? String(status) : 'default';
-        const check = checkReply.get(key) ?? compile(replies, replySchema(document, operation, key));
-        checkReply.set(key, check);
-        if (check({ reply: value })) return;
-        throw new Error(
-          `${operation.operationId} ${status} does not match: ${replies.errorsText(check.errors)}`,
-        );
-      },
+      }
+      for (const { name } of integers) {
+        if (name in inputs.query) inputs.query[name] = integerOf(inputs.query[name]);
+      }
+      throwFaults(checkParameters(), inputs);
+      if (!body) return;
+      if (!carriesBody(inputs)) {
+        if (!body.required) return;
+        throw new RequestFault(422, [{ path: '/body', message: 'is missing' }]);
+      }
+      const type = inputs.headers['content-type'];
+      if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
+      throwFaults(checkBody(), inputs);
     };
   };
 }
@@ -161,12 +143,6 @@ function missing(name: string, code: ErrorCode = 'invalid_request'): DomainError
 function bodySchema(body: OpenAPIV3_1.RequestBodyObject | undefined): Schema {
   const schema = body?.content['application/json']?.schema ?? true;
   return { type: 'object', properties: { body: schema }, required: body?.required ? ['body'] : [] };
-}
-
-function replySchema(document: Document, operation: Operation, key: string): Schema {
-  const response = resolve<OpenAPIV3_1.ResponseObject | undefined>(document, operation.responses?.[key]);
-  const schema = response?.content?.['application/json']?.schema;
-  return { type: 'object', properties: { reply: schema ?? false } };
 }
 
 function throwFaults(check: ValidateFunction, inputs: Inputs): void {

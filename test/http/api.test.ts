@@ -33,7 +33,6 @@ async function startFailing() {
     checkReady: async () => {
       if (state.ready) throw state.ready;
     },
-    checkReplies: true,
     proxies: createTrustedProxies(['127.0.0.1']),
     log: createLogger('debug', (line) => lines.push(line)),
     now: () => 0,
@@ -140,14 +139,6 @@ test('errors on the wire', async (t) => {
       { event, level, operation, method, path, status },
       { event: 'http.request', level: 'info', operation: 'getMe', method: 'GET', path: '/me', status: 403 },
     );
-  });
-
-  await t.test('a reply that the document does not promise fails where replies are checked', async () => {
-    api.state.error = undefined;
-    api.state.reply = { keys: [], generation: 0, surprise: true };
-    assert.equal((await api.call('/me/ssh-keys')).status, 500);
-    api.state.reply = { keys: [], generation: 0 };
-    assert.equal((await api.call('/me/ssh-keys')).status, 200);
   });
 
   await t.test(

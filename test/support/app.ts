@@ -9,6 +9,7 @@ import { readConfig } from '../../src/config.ts';
 import { checkLab, type Lab } from '../../src/domain/lab.ts';
 import { createLogger } from '../../src/log.ts';
 import { startTestIssuer, type TestIssuer } from './issuer.ts';
+import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
 
 export interface Call {
@@ -97,7 +98,7 @@ export async function startTestApp(
   let offset = 0;
   const now = () => Date.now() + offset;
   const issuer = await startTestIssuer(now);
-  const [platformPort, businessPort, gatewayPort = 0] = await freePorts(3);
+  const [platformPort = 0, businessPort = 0, gatewayPort = 0] = await freePorts(3);
   const file = join(dataDir, 'andromeda.yaml');
   const settings = {
     dataDir: './data',
@@ -114,7 +115,8 @@ export async function startTestApp(
   const config = readConfig(file);
   const log = createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
   const installation = { lab, source: 'test' };
-  const app = await startApp({ config, log, installation, checkReplies: true, now }).catch(async (error) => {
+  const watch = watchApis({ platform: platformPort, business: businessPort });
+  const app = await startApp({ config, log, installation, now }).catch(async (error) => {
     // Or the test would hang instead of failing.
     await issuer[Symbol.asyncDispose]();
     rmSync(dataDir, { recursive: true, force: true });
@@ -165,6 +167,7 @@ export async function startTestApp(
       await app[Symbol.asyncDispose]();
       await issuer[Symbol.asyncDispose]();
       rmSync(dataDir, { recursive: true, force: true });
+      await watch.end();
     },
   };
 }
