@@ -14,7 +14,9 @@ const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is n
 async function person(t: TestContext, app: TestApp, platformUrl: string, name: string) {
   const machine = await createMachine(t);
   const accessToken = await app.issuer.token(name);
-  await machine.writeProfile([sessionAt(platformUrl, { businessUrl: app.businessUrl, accessToken })]);
+  await machine.writeProfile([
+    sessionAt(platformUrl, { businessUrl: app.businessUrl, issuer: app.issuer.url, accessToken }),
+  ]);
   const home = dirname(machine.directory);
   const run = (...args: string[]): Promise<Result> => machine.run(args);
   const ok = async (...args: string[]) => {
