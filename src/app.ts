@@ -62,7 +62,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
   try {
-    const store = timed(await openStore(config.dataDir), log);
+    const store = timed(await openStore(config.dataDir, { now }), log);
     parts.defer(() => store.close());
     const { installation } = options;
     if (installation) await createInstallation(store, installation.lab, installation.source, now());

@@ -126,6 +126,14 @@ for (const [name, { rooms: homes, reason }] of Object.entries(packages)) {
   });
 }
 
+test('a migration imports nothing of ours, so that a released one stays what it was', () => {
+  const wrong = imports.filter(({ from, isOurs }) => /^store\/migrations\/\d/.test(from) && isOurs);
+  assert.deepEqual(
+    wrong.map(({ from, to }) => `src/${from} imports src/${to}`),
+    [],
+  );
+});
+
 test('only app.ts, and what begins there, sees several rooms', () => {
   // The shape of a lab file is a schema of the API's document.
   const roots = ['app.ts', 'backup.ts', 'bootstrap.ts', 'serve.ts', 'demo.ts', 'main.ts', 'lab-file.ts'];

@@ -102,7 +102,7 @@ function setPermissions(
         }
         const before = await listGrantedPermissions(tx.db, orgId, userId);
         const permissions = wanted.map(requireKey);
-        await updateMemberPermissions(tx, { orgId, userId, permissions }, now);
+        await updateMemberPermissions(tx, { orgId, userId, permissions });
         const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
         return { result: await permissionsBody(tx.db, orgId, userId), about: { details } };
       },

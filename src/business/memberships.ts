@@ -80,7 +80,7 @@ function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authorit
         throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
       }
       const { userId } = await findOrCreateUser(tx, { email, displayName: name }, now);
-      await createMembership(tx, { orgId, userId, email, role, username, permissions }, now);
+      await createMembership(tx, { orgId, userId, email, role, username, permissions });
       return { result: await memberBody(tx, orgId, userId), about: { subject_user_id: userId } };
     },
   });
@@ -92,9 +92,9 @@ function setRole(deps: BusinessDeps, request: BusinessRequest<'setMemberRole'>, 
   const about = { ...aboutMember(orgId, userId), details: `role → ${role}` };
   return manage(deps, request, { operation: 'setMemberRole', meaning: [userId, role], about }, authority, {
     concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, orgId, userId)) === 'owner',
-    async change(tx, now) {
+    async change(tx) {
       const before = await roleOf(tx, orgId, userId);
-      await updateMemberRole(tx, { orgId, userId, role }, now);
+      await updateMemberRole(tx, { orgId, userId, role });
       return { result: await memberBody(tx, orgId, userId), about: { details: `role ${before} → ${role}` } };
     },
   });
@@ -115,9 +115,9 @@ function setUsername(
     authority,
     {
       concernsOwners: async (tx) => (await roleOf(tx, orgId, userId)) === 'owner',
-      async change(tx, now) {
+      async change(tx) {
         const { username: before } = (await requireMember(tx, orgId, userId)).username;
-        await updateUsername(tx, { orgId, userId, username }, now);
+        await updateUsername(tx, { orgId, userId, username });
         const details = `username ${before} → ${username}`;
         return { result: await memberBody(tx, orgId, userId), about: { details } };
       },
@@ -130,9 +130,9 @@ function remove(deps: BusinessDeps, request: BusinessRequest<'removeMember'>, au
   const about = aboutMember(orgId, userId);
   return manage(deps, request, { operation: 'removeMember', meaning: [userId], about }, authority, {
     concernsOwners: async (tx) => (await roleOf(tx, orgId, userId)) === 'owner',
-    async change(tx, now) {
+    async change(tx) {
       const before = await roleOf(tx, orgId, userId);
-      await removeMembership(tx, { orgId, userId }, now);
+      await removeMembership(tx, { orgId, userId });
       return { result: { organization_id: orgId, user_id: userId }, about: { details: `was ${before}` } };
     },
   });

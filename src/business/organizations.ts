@@ -39,7 +39,7 @@ export function retireOrganization(
         throw new DomainError('forbidden', 'Only an owner can retire the organization.');
       },
       async apply(tx) {
-        await organizations.retireOrganization(tx, orgId, now);
+        await organizations.retireOrganization(tx, orgId);
         return { result: await requireOrganization(tx.db, orgId) };
       },
     },

@@ -60,7 +60,7 @@ export async function quotePurchase(
         totalWith(target, { type, bytes });
         const currentBytes = target.activeBytes;
         const offer = { organizationId, clusterId, type, bytes, currentBytes, userId: caller.userId };
-        const quote = await purchases.createQuote(tx, offer, now);
+        const quote = await purchases.createQuote(tx, offer);
         return { result: quoteBody(quote), about: { target: quote.id } };
       },
     },
@@ -104,7 +104,7 @@ export async function createPurchase(
           await purchases.findStorageTarget(tx.db, cluster),
           now,
         );
-        const made = await purchases.createPurchase(tx, quote, caller.userId, now);
+        const made = await purchases.createPurchase(tx, quote, caller.userId);
         const details = `${bytes} bytes of ${type} for ${cluster.name}, from ${quoteId}`;
         return { result: purchaseBody(made), about: { target: made.id, details } };
       },
@@ -134,7 +134,7 @@ export async function operatorAcceptPurchase(
     if (!cluster) throw purchaseNotFound();
     totalWith(await purchases.findStorageTarget(tx.db, cluster, id), { type, bytes });
     const { userId } = request.caller;
-    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'active', userId }, now);
+    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'active', userId });
     await raiseDesiredGeneration(tx, clusterId, now);
     return true;
   });
@@ -148,7 +148,7 @@ export async function operatorDeclinePurchase(
   return decide(deps, request, 'operatorDeclinePurchase', async (tx, { id, state }) => {
     checkDeclinable(state);
     const { userId } = request.caller;
-    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'declined', userId }, request.now);
+    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'declined', userId });
     return true;
   });
 }

@@ -61,7 +61,7 @@ export async function operatorCreateReservation(
       const message = `The cluster has the reservation ${current.reservation_id}; end it first.`;
       throw new DomainError('invalid_state', message);
     }
-    const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt }, now);
+    const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt });
     const until = made.ends_at === null ? '' : ` until ${made.ends_at}`;
     const details = `${nodeCount} nodes of ${cluster.name}${until}`;
     const about = { target: made.id, organization_id: cluster.organization_id, details };
@@ -86,7 +86,7 @@ export async function operatorEndReservation(
   return operatorCommand(deps, request, what, async (tx) => {
     const reservation = await reservations.findReservation(tx.db, reservationId, now);
     if (!reservation) throw new DomainError('not_found', 'There is no such reservation.');
-    const ended = await reservations.endReservation(tx, reservation, now);
+    const ended = await reservations.endReservation(tx, reservation);
     const details =
       reservation.state === 'ended' ? `had ended at ${ended.ended_at}` : `${ended.node_count} nodes`;
     return { result: reservationBody(ended), about: { details } };

@@ -38,7 +38,7 @@ export async function registerSshKey(
     },
     {
       async apply(tx, commandId) {
-        const made = await keys.createSshKey(tx, { userId, key, commandId, now });
+        const made = await keys.createSshKey(tx, { userId, key, commandId });
         return { result: keyReply(made, commandId), about: { target: made.key.id } };
       },
     },
@@ -66,7 +66,7 @@ export async function revokeSshKey(
     },
     {
       async apply(tx, commandId) {
-        const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId, now });
+        const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId });
         return { result: keyReply(revoked, commandId), about: { details: revoked.key.fingerprint } };
       },
     },

@@ -116,7 +116,7 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, now: number)
       now,
     ));
   if (orgId !== undefined && !(await wasEverMember(tx.db, orgId, userId))) {
-    await createMembership(tx, { orgId, userId, email, role: 'member' }, now);
+    await createMembership(tx, { orgId, userId, email, role: 'member' });
     await appendAuditEntry(tx, {
       at: toTime(now),
       actor_user_id: systemUserId,

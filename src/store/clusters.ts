@@ -258,7 +258,7 @@ export async function startRelease(
   if (updated.numUpdatedRows === 0n) return false;
   await withdrawAccessList(tx, release.clusterId, now);
   await revokeClusterGrants(tx, release.clusterId, now);
-  await endClusterReservation(tx, release.clusterId, now);
+  await endClusterReservation(tx, release.clusterId);
   tx.changed({ clusterId: release.clusterId });
   return true;
 }

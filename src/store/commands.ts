@@ -66,7 +66,7 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
-    const commandId = newId('command', command.now);
+    const commandId = newId('command', tx.now);
     const { result, about } = await body.apply(tx, commandId);
     await insertCommand(tx.db, {
       id: commandId,
@@ -75,9 +75,13 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
       operation: command.operation,
       request_hash: requestHash,
       result: JSON.stringify(result),
-      created_at: toTime(command.now),
+      created_at: toTime(tx.now),
     });
-    await appendAuditEntry(tx, { ...entryOf(command, 'done'), ...about, command_id: commandId });
+    await appendAuditEntry(tx, {
+      ...entryOf({ ...command, now: tx.now }, 'done'),
+      ...about,
+      command_id: commandId,
+    });
     return { commandId, replayed: false, result };
   });
 }

@@ -29,6 +29,8 @@ export type Change =
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {
   readonly db: Transaction<Schema>;
+  /** When it began, in ms since 1970: the time of everything that it writes. */
+  readonly now: number;
   changed(change: Change): void;
 }
 
@@ -54,9 +56,14 @@ export interface Store {
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
  * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
+ * `now`: the clock of its writes.
  * `beside`: where a server of this version holds the directory, works next to it (for a short while, on the host).
  */
-export async function openStore(dataDir: string, options: { beside?: boolean } = {}): Promise<Store> {
+export async function openStore(
+  dataDir: string,
+  options: { beside?: boolean; now?: () => number } = {},
+): Promise<Store> {
+  const { now = Date.now } = options;
   const file = join(dataDir, 'andromeda.db');
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
   let opened: Sqlite | undefined;
@@ -81,7 +88,7 @@ export async function openStore(dataDir: string, options: { beside?: boolean } =
       let changes: Change[] = [];
       const attempt = (db: Transaction<Schema>) => {
         changes = [];
-        return body({ db, changed: (change) => changes.push(change) });
+        return body({ db, now: now(), changed: (change) => changes.push(change) });
       };
       const result = await run(attempt, options).catch((error: unknown) => {
         throw writeError(error);

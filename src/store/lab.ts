@@ -118,10 +118,10 @@ export async function takeSteps(
         await takePersonStep(tx, step, now);
         break;
       case 'organization':
-        await takeOrganizationStep(tx, step, actor, now);
+        await takeOrganizationStep(tx, step, actor);
         break;
       case 'member':
-        await takeMemberStep(tx, step, now);
+        await takeMemberStep(tx, step);
         break;
       case 'cluster':
         await takeClusterStep(tx, step, commandId, now);
@@ -149,7 +149,6 @@ async function takeOrganizationStep(
   tx: Tx,
   { action, organization }: StepOf<'organization'>,
   actor: string,
-  now: number,
 ): Promise<void> {
   const { slug, name, autoJoinDomains } = organization;
   if (action === 'create') {
@@ -159,27 +158,27 @@ async function takeOrganizationStep(
       autoJoinDomains: autoJoinDomains ?? [],
       createdBy: actor,
     };
-    await createOrganization(tx, made, now);
+    await createOrganization(tx, made);
     return;
   }
   const orgId = await organizationId(tx, slug);
-  if (name !== undefined) await updateOrganizationName(tx, { orgId, displayName: name }, now);
-  if (autoJoinDomains) await updateAutoJoinDomains(tx, { orgId, domains: autoJoinDomains }, now);
+  if (name !== undefined) await updateOrganizationName(tx, { orgId, displayName: name });
+  if (autoJoinDomains) await updateAutoJoinDomains(tx, { orgId, domains: autoJoinDomains });
 }
 
-async function takeMemberStep(tx: Tx, step: StepOf<'member'>, now: number): Promise<void> {
+async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   const { email, role, username, permissions } = step.member;
   const orgId = await organizationId(tx, step.organization);
   const userId = await personId(tx, email);
   const member = { orgId, userId };
-  if (step.action === 'remove') return removeMembership(tx, member, now);
+  if (step.action === 'remove') return removeMembership(tx, member);
   if (step.action === 'create') {
-    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions }, now);
+    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions });
     return;
   }
-  if (role !== undefined) await updateMemberRole(tx, { ...member, role }, now);
-  if (username !== undefined) await updateUsername(tx, { ...member, username }, now);
-  if (permissions) await updateMemberPermissions(tx, { ...member, permissions }, now);
+  if (role !== undefined) await updateMemberRole(tx, { ...member, role });
+  if (username !== undefined) await updateUsername(tx, { ...member, username });
+  if (permissions) await updateMemberPermissions(tx, { ...member, permissions });
 }
 
 async function takeClusterStep(

@@ -26,10 +26,9 @@ export async function createMembership(
     username?: string | undefined;
     permissions?: readonly PermissionKey[] | undefined;
   },
-  now: number,
 ): Promise<void> {
   const { orgId, userId, role } = member;
-  const at = toTime(now);
+  const at = toTime(tx.now);
   await requireActiveOrganization(tx.db, orgId);
   const earlier = await tx.db
     .selectFrom('memberships')
@@ -52,7 +51,7 @@ export async function createMembership(
       .values({ org_id: orgId, user_id: userId, permission })
       .execute();
   }
-  await reserveUsername(tx, member, now);
+  await reserveUsername(tx, member);
   tx.changed({ userId });
 }
 
@@ -60,7 +59,6 @@ export async function createMembership(
 export async function updateMemberPermissions(
   tx: Tx,
   member: MemberId & { permissions: readonly PermissionKey[] },
-  now: number,
 ): Promise<boolean> {
   const { orgId, userId, permissions } = member;
   const granted = await listGrantedPermissions(tx.db, orgId, userId);
@@ -72,7 +70,7 @@ export async function updateMemberPermissions(
       .values({ org_id: orgId, user_id: userId, permission })
       .execute();
   }
-  await touch(tx, member, {}, now);
+  await touch(tx, member, {});
   return true;
 }
 
@@ -80,17 +78,13 @@ export async function updateMemberPermissions(
  * Sets a member's role; whether that changed anything. What an owner or admin was granted before is gone, so that one
  * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left.
  */
-export async function updateMemberRole(
-  tx: Tx,
-  member: MemberId & { role: Role },
-  now: number,
-): Promise<boolean> {
+export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }): Promise<boolean> {
   const { role } = member;
   const before = await roleOf(tx, member);
   if (before === role) return false;
   if (before === 'owner') await requireOtherOwner(tx, member);
   if (role !== 'member') await deletePermissions(tx, member);
-  await touch(tx, member, { role }, now);
+  await touch(tx, member, { role });
   return true;
 }
 
@@ -98,10 +92,10 @@ export async function updateMemberRole(
  * Ends a membership. The person's grants of permissions end with it, and so does a login name that was never used; a
  * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
  */
-export async function removeMembership(tx: Tx, member: MemberId, now: number): Promise<void> {
+export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
   if ((await roleOf(tx, member)) === 'owner') await requireOtherOwner(tx, member);
   await deletePermissions(tx, member);
-  await touch(tx, member, { lifecycle_state: 'removed' }, now);
+  await touch(tx, member, { lifecycle_state: 'removed' });
   await tx.db
     .deleteFrom('organization_usernames')
     .where('org_id', '=', member.orgId)
@@ -114,11 +108,7 @@ export async function removeMembership(tx: Tx, member: MemberId, now: number): P
  * Sets a member's login name while it is only reserved; whether that changed anything. Throws `invalid_state` when it
  * is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
  */
-export async function updateUsername(
-  tx: Tx,
-  member: MemberId & { username: string },
-  now: number,
-): Promise<boolean> {
+export async function updateUsername(tx: Tx, member: MemberId & { username: string }): Promise<boolean> {
   const { orgId, userId, username } = member;
   const own = await findName(tx, member);
   if (own?.username === username) return false;
@@ -130,14 +120,13 @@ export async function updateUsername(
     .where('org_id', '=', orgId)
     .where('user_id', '=', userId)
     .execute();
-  await touch(tx, member, {}, now);
+  await touch(tx, member, {});
   return true;
 }
 
 async function reserveUsername(
   tx: Tx,
   member: MemberId & { email: string; username?: string | undefined },
-  now: number,
 ): Promise<void> {
   const { orgId, userId, username } = member;
   const own = await findName(tx, member);
@@ -149,14 +138,14 @@ async function reserveUsername(
   await tx.db
     .insertInto('organization_usernames')
     .values({
-      id: newId('org_username', now),
+      id: newId('org_username', tx.now),
       org_id: orgId,
       user_id: userId,
       username: username ?? (await freeUsername(tx, orgId, member.email)),
       source: username === undefined ? 'email' : 'operator',
       lifecycle_state: 'reserved',
       uid: null,
-      created_at: toTime(now),
+      created_at: toTime(tx.now),
       frozen_at: null,
     })
     .execute();
@@ -240,11 +229,10 @@ async function touch(
   tx: Tx,
   { orgId, userId }: MemberId,
   values: { role?: Role; lifecycle_state?: 'removed' },
-  now: number,
 ): Promise<void> {
   await tx.db
     .updateTable('memberships')
-    .set({ ...values, updated_at: toTime(now) })
+    .set({ ...values, updated_at: toTime(tx.now) })
     .where('org_id', '=', orgId)
     .where('user_id', '=', userId)
     .execute();

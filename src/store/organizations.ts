@@ -72,7 +72,6 @@ export async function findAutoJoinOrganization(db: Reader, domain: string): Prom
 export async function createOrganization(
   tx: Tx,
   organization: { slug: string; displayName: string; autoJoinDomains: readonly string[]; createdBy: string },
-  now: number,
 ): Promise<string> {
   const { slug } = organization;
   const other = await findOrganizationBySlug(tx.db, slug);
@@ -80,8 +79,8 @@ export async function createOrganization(
     const state = other.lifecycle_state === 'retired' ? ', which is retired' : '';
     throw new DomainError('invalid_state', `There is an organization ${slug} already${state}.`);
   }
-  const id = newId('org', now);
-  const at = toTime(now);
+  const id = newId('org', tx.now);
+  const at = toTime(tx.now);
   await tx.db
     .insertInto('organizations')
     .values({
@@ -94,7 +93,7 @@ export async function createOrganization(
       updated_at: at,
     })
     .execute();
-  await updateAutoJoinDomains(tx, { orgId: id, domains: organization.autoJoinDomains }, now);
+  await updateAutoJoinDomains(tx, { orgId: id, domains: organization.autoJoinDomains });
   return id;
 }
 
@@ -102,12 +101,11 @@ export async function createOrganization(
 export async function updateOrganizationName(
   tx: Tx,
   organization: { orgId: string; displayName: string },
-  now: number,
 ): Promise<boolean> {
   const { orgId, displayName } = organization;
   const updated = await tx.db
     .updateTable('organizations')
-    .set({ display_name: displayName, updated_at: toTime(now) })
+    .set({ display_name: displayName, updated_at: toTime(tx.now) })
     .where('id', '=', orgId)
     .where('display_name', '!=', displayName)
     .executeTakeFirst();
@@ -121,7 +119,6 @@ export async function updateOrganizationName(
 export async function updateAutoJoinDomains(
   tx: Tx,
   organization: { orgId: string; domains: readonly string[] },
-  now: number,
 ): Promise<boolean> {
   const { orgId } = organization;
   const wanted = new Set(organization.domains.map((domain) => foldEmail(domain)));
@@ -141,7 +138,7 @@ export async function updateAutoJoinDomains(
   }
   await tx.db
     .updateTable('organizations')
-    .set({ updated_at: toTime(now) })
+    .set({ updated_at: toTime(tx.now) })
     .where('id', '=', orgId)
     .execute();
   return true;
@@ -151,7 +148,7 @@ export async function updateAutoJoinDomains(
  * Ends an organization: no domain joins it any more, and nothing can be added to it; whether that changed anything.
  * Throws `invalid_state` while a cluster of it is not released.
  */
-export async function retireOrganization(tx: Tx, orgId: string, now: number): Promise<boolean> {
+export async function retireOrganization(tx: Tx, orgId: string): Promise<boolean> {
   const cluster = await tx.db
     .selectFrom('clusters')
     .select('name')
@@ -164,10 +161,10 @@ export async function retireOrganization(tx: Tx, orgId: string, now: number): Pr
       `The cluster ${cluster.name} is not released yet. Release it first.`,
     );
   }
-  await updateAutoJoinDomains(tx, { orgId, domains: [] }, now);
+  await updateAutoJoinDomains(tx, { orgId, domains: [] });
   const updated = await tx.db
     .updateTable('organizations')
-    .set({ lifecycle_state: 'retired', updated_at: toTime(now) })
+    .set({ lifecycle_state: 'retired', updated_at: toTime(tx.now) })
     .where('id', '=', orgId)
     .where('lifecycle_state', '=', 'active')
     .executeTakeFirst();

@@ -57,18 +57,17 @@ export async function findStorageTarget(db: Reader, cluster: Cluster, except = '
 export async function createQuote(
   tx: Tx,
   quote: StorageOffer & { organizationId: string; clusterId: string; currentBytes: number; userId: string },
-  now: number,
 ): Promise<StorageQuote> {
   const row = {
-    id: newId('quote', now),
+    id: newId('quote', tx.now),
     organization_id: quote.organizationId,
     cluster_id: quote.clusterId,
     storage_type: quote.type,
     bytes: quote.bytes,
     current_bytes: quote.currentBytes,
     created_by_user_id: quote.userId,
-    created_at: toTime(now),
-    expires_at: toTime(now + quoteLifetimeMs),
+    created_at: toTime(tx.now),
+    expires_at: toTime(tx.now + quoteLifetimeMs),
   };
   await tx.db.insertInto('storage_quotes').values(row).execute();
   return row;
@@ -92,15 +91,10 @@ export async function findQuote(
 }
 
 /** A purchase of what was quoted, `requested`. The database has room for one a quote. */
-export async function createPurchase(
-  tx: Tx,
-  quote: StorageQuote,
-  userId: string,
-  now: number,
-): Promise<StoragePurchase> {
+export async function createPurchase(tx: Tx, quote: StorageQuote, userId: string): Promise<StoragePurchase> {
   const { organization_id, cluster_id, storage_type, bytes } = quote;
   const row = {
-    id: newId('purchase', now),
+    id: newId('purchase', tx.now),
     organization_id,
     cluster_id,
     quote_id: quote.id,
@@ -108,7 +102,7 @@ export async function createPurchase(
     bytes,
     state: 'requested' as const,
     created_by_user_id: userId,
-    created_at: toTime(now),
+    created_at: toTime(tx.now),
     decided_by_user_id: null,
     decided_at: null,
   };
@@ -131,11 +125,10 @@ export async function listPurchases(db: Reader, organizationId?: string): Promis
 export async function updatePurchaseState(
   tx: Tx,
   decision: { purchaseId: string; state: 'active' | 'declined'; userId: string },
-  now: number,
 ): Promise<void> {
   await tx.db
     .updateTable('storage_purchases')
-    .set({ state: decision.state, decided_by_user_id: decision.userId, decided_at: toTime(now) })
+    .set({ state: decision.state, decided_by_user_id: decision.userId, decided_at: toTime(tx.now) })
     .where('id', '=', decision.purchaseId)
     .where('state', '=', 'requested')
     .execute();

@@ -67,19 +67,18 @@ export async function createReservation(
   tx: Tx,
   cluster: Cluster,
   reservation: { nodeCount: number; endsAt: number | null },
-  now: number,
 ): Promise<Reservation> {
   const row = {
-    id: newId('reservation', now),
+    id: newId('reservation', tx.now),
     organization_id: cluster.organization_id,
     cluster_id: cluster.id,
     node_count: reservation.nodeCount,
     state: 'active' as const,
-    created_at: toTime(now),
+    created_at: toTime(tx.now),
     ends_at: reservation.endsAt === null ? null : toTime(reservation.endsAt),
     ended_at: null,
   };
-  await settleLapsed(tx, cluster.id, now);
+  await settleLapsed(tx, cluster.id);
   await tx.db.insertInto('reservations').values(row).execute();
   await tx.db
     .updateTable('clusters')
@@ -87,7 +86,7 @@ export async function createReservation(
       reservation_id: row.id,
       expected_node_count: row.node_count,
       version: eb('version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', cluster.id)
     .execute();
@@ -95,14 +94,14 @@ export async function createReservation(
 }
 
 /** Ends a reservation, which its cluster then no longer has; one that has ended stays as it is. */
-export async function endReservation(tx: Tx, reservation: Reservation, now: number): Promise<Reservation> {
-  await settleLapsed(tx, reservation.cluster_id, now);
+export async function endReservation(tx: Tx, reservation: Reservation): Promise<Reservation> {
+  await settleLapsed(tx, reservation.cluster_id);
   if (reservation.state === 'ended') return reservation;
-  const end = { state: 'ended' as const, ended_at: toTime(now) };
+  const end = { state: 'ended' as const, ended_at: toTime(tx.now) };
   await tx.db.updateTable('reservations').set(end).where('id', '=', reservation.id).execute();
   await tx.db
     .updateTable('clusters')
-    .set((eb) => ({ reservation_id: null, version: eb('version', '+', 1), updated_at: toTime(now) }))
+    .set((eb) => ({ reservation_id: null, version: eb('version', '+', 1), updated_at: toTime(tx.now) }))
     .where('id', '=', reservation.cluster_id)
     .where('reservation_id', '=', reservation.id)
     .execute();
@@ -110,24 +109,24 @@ export async function endReservation(tx: Tx, reservation: Reservation, now: numb
 }
 
 /** Ends the reservation that a cluster has, if any, as when the cluster goes out of service. */
-export async function endClusterReservation(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function endClusterReservation(tx: Tx, clusterId: string): Promise<void> {
   const row = await tx.db
     .selectFrom('reservations')
     .selectAll()
     .where('cluster_id', '=', clusterId)
     .where('state', '=', 'active')
     .executeTakeFirst();
-  if (row) await endReservation(tx, asOf(row, now), now);
+  if (row) await endReservation(tx, asOf(row, tx.now));
 }
 
 /** Writes down what time alone has ended, as it was shown since. */
-async function settleLapsed(tx: Tx, clusterId: string, now: number): Promise<void> {
+async function settleLapsed(tx: Tx, clusterId: string): Promise<void> {
   const cluster = await tx.db
     .selectFrom('clusters')
     .selectAll()
     .where('id', '=', clusterId)
     .executeTakeFirstOrThrow();
-  const [current] = await withoutLapsed(tx.db, [cluster], now);
+  const [current] = await withoutLapsed(tx.db, [cluster], tx.now);
   if (current && current.reservation_id !== cluster.reservation_id) {
     const { reservation_id, version, updated_at } = current;
     await tx.db
@@ -141,7 +140,7 @@ async function settleLapsed(tx: Tx, clusterId: string, now: number): Promise<voi
     .set((eb) => ({ state: 'ended', ended_at: eb.ref('ends_at') }))
     .where('cluster_id', '=', clusterId)
     .where('state', '=', 'active')
-    .where('ends_at', '<=', toTime(now))
+    .where('ends_at', '<=', toTime(tx.now))
     .execute();
 }
 

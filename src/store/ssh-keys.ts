@@ -47,9 +47,9 @@ const keySetOf = prepared((db, userId: string) =>
 /** Registers a key. Throws `invalid_state` when anyone ever registered it, whether or not it is revoked. */
 export async function createSshKey(
   tx: Tx,
-  registration: { userId: string; key: SshPublicKey; commandId: string; now: number },
+  registration: { userId: string; key: SshPublicKey; commandId: string },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
-  const { userId, key, commandId, now } = registration;
+  const { userId, key, commandId } = registration;
   const [taken] = await keyByMaterial(tx.db, key.material);
   if (taken) {
     throw new DomainError(
@@ -59,20 +59,20 @@ export async function createSshKey(
   }
   const generation = ((await findSshKeySet(tx.db, userId))?.generation ?? 0) + 1;
   const row: SshKey = {
-    id: newId('ssh_key', now),
+    id: newId('ssh_key', tx.now),
     user_id: userId,
     key_type: key.type,
     public_material: key.material,
     fingerprint: key.fingerprint,
     lifecycle_state: 'active',
     revoked_at: null,
-    created_at: toTime(now),
+    created_at: toTime(tx.now),
     created_by_user_id: userId,
     created_command_id: commandId,
     source_revision: generation,
   };
   await insertKey(tx.db, row);
-  return { key: row, set: await advanceKeySet(tx, userId, generation, now) };
+  return { key: row, set: await advanceKeySet(tx, userId, generation) };
 }
 
 const keyByMaterial = prepared((db, material: string) =>
@@ -84,9 +84,9 @@ const insertKey = prepared((db, key: SshKey) => db.insertInto('ssh_keys').values
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
 export async function revokeSshKey(
   tx: Tx,
-  revocation: { userId: string; keyId: string; now: number },
+  revocation: { userId: string; keyId: string },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
-  const { userId, keyId, now } = revocation;
+  const { userId, keyId } = revocation;
   const key = await tx.db
     .selectFrom('ssh_keys')
     .selectAll()
@@ -96,23 +96,23 @@ export async function revokeSshKey(
   const set = await findSshKeySet(tx.db, userId);
   if (!key || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
   if (key.lifecycle_state === 'revoked') return { key, set };
-  const revoked: SshKey = { ...key, lifecycle_state: 'revoked', revoked_at: toTime(now) };
+  const revoked: SshKey = { ...key, lifecycle_state: 'revoked', revoked_at: toTime(tx.now) };
   await tx.db
     .updateTable('ssh_keys')
     .set({ lifecycle_state: revoked.lifecycle_state, revoked_at: revoked.revoked_at })
     .where('id', '=', keyId)
     .execute();
-  return { key: revoked, set: await advanceKeySet(tx, userId, set.generation + 1, now) };
+  return { key: revoked, set: await advanceKeySet(tx, userId, set.generation + 1) };
 }
 
-async function advanceKeySet(tx: Tx, userId: string, generation: number, now: number): Promise<SshKeySet> {
+async function advanceKeySet(tx: Tx, userId: string, generation: number): Promise<SshKeySet> {
   const active = await listActiveFingerprints(tx.db, userId);
   const digest = createHash('sha256').update(active.map((fingerprint) => `${fingerprint}\n`).join(''));
   const set: SshKeySet = {
     user_id: userId,
     generation,
     source_hash: `sha256:${digest.digest('hex')}`,
-    created_at: toTime(now),
+    created_at: toTime(tx.now),
   };
   await saveKeySet(tx.db, set);
   tx.changed({ userId });

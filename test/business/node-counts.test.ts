@@ -80,11 +80,13 @@ test('expected_node_count follows the lab’s computeNodes, unless a reservation
   assert.equal((await lab.find()).expected_node_count, 5);
 
   const reserve = (nodeCount: number, endsAt: number | null, minute: number) =>
-    lab.store.write(async (tx) => createReservation(tx, await lab.find(), { nodeCount, endsAt }, at(minute)));
+    lab.store.write(async (tx) =>
+      createReservation({ ...tx, now: at(minute) }, await lab.find(), { nodeCount, endsAt }),
+    );
   const reservation = await reserve(3, null, 2);
   await lab.resize(6, 3);
   assert.equal((await lab.find()).expected_node_count, 3);
-  await lab.store.write((tx) => endReservation(tx, reservation, at(4)));
+  await lab.store.write((tx) => endReservation({ ...tx, now: at(4) }, reservation));
   await lab.resize(7, 5);
   assert.equal((await lab.find()).expected_node_count, 7);
 

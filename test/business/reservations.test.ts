@@ -287,10 +287,12 @@ test('a cluster that goes out of service has no reservation any more', async () 
     return cluster;
   };
   await store.write(async (tx) =>
-    createReservation(tx, await find(), { nodeCount: 2, endsAt: start + hour }, start),
+    createReservation({ ...tx, now: start }, await find(), { nodeCount: 2, endsAt: start + hour }),
   );
   const { version } = await find();
-  await store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, start + hour / 2));
+  await store.write((tx) =>
+    startRelease({ ...tx, now: start + hour / 2 }, { clusterId: alpha, commandId: null }, start + hour / 2),
+  );
   const [ended] = await listReservations(store.read, {}, start + hour / 2);
   assert.deepEqual([ended?.state, ended?.ended_at], ['ended', '2030-01-01T00:30:00.000Z']);
   const released = await find();

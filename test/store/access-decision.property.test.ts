@@ -116,13 +116,13 @@ async function change(world: World): Promise<void> {
   const steps: (() => Promise<unknown>)[] = [
     async () => {
       const key = parseSshPublicKey(newPublicKey());
-      const about = { userId, key, commandId: 'c', now: world.now };
-      const made = await store.write((tx) => createSshKey(tx, about));
+      const about = { userId, key, commandId: 'c' };
+      const made = await store.write((tx) => createSshKey({ ...tx, now: world.now }, about));
       keys.push({ id: made.key.id, fingerprint: made.key.fingerprint });
     },
     async () => {
       const key = keys[pick(keys.length)];
-      if (key) await store.write((tx) => revokeSshKey(tx, { userId, keyId: key.id, now: world.now }));
+      if (key) await store.write((tx) => revokeSshKey({ ...tx, now: world.now }, { userId, keyId: key.id }));
     },
     () => toggle('memberships', 'removed', 3),
     () => toggle('users', 'deactivated', 6),

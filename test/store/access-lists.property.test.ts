@@ -98,7 +98,7 @@ async function step(
   const what = pick(7);
   if (what === 0) {
     const { key } = await store.write((tx) =>
-      createSshKey(tx, { userId: model.id, key: parseSshPublicKey(newPublicKey()), commandId: 'c', now }),
+      createSshKey(tx, { userId: model.id, key: parseSshPublicKey(newPublicKey()), commandId: 'c' }),
     );
     model.keys.set(key.id, key.fingerprint);
     model.generation++;
@@ -106,7 +106,7 @@ async function step(
     const [keyId] = [...model.keys.keys()].slice(pick(Math.max(1, model.keys.size)));
     if (keyId === undefined) return;
     // Twice, since revoking again changes nothing.
-    for (let i = 0; i < 2; i++) await store.write((tx) => revokeSshKey(tx, { userId: model.id, keyId, now }));
+    for (let i = 0; i < 2; i++) await store.write((tx) => revokeSshKey(tx, { userId: model.id, keyId }));
     model.keys.delete(keyId);
     model.generation++;
   } else if (what === 2 && model.role !== 'owner') {
@@ -300,7 +300,6 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
       userId: owner,
       key: parseSshPublicKey(newPublicKey()),
       commandId: 'c',
-      now: Date.now(),
     }),
   );
   assert.deepEqual(await updateListedUser(store, owner, Date.now()), [orgId]);

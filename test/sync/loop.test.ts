@@ -123,7 +123,7 @@ interface Drivers {
 async function addKey(store: Store): Promise<void> {
   const user = await userId(store, 'ada@x.example');
   const key = parseSshPublicKey(newPublicKey());
-  await store.write((tx) => createSshKey(tx, { userId: user, key, commandId: 'c', now: Date.now() }));
+  await store.write((tx) => createSshKey(tx, { userId: user, key, commandId: 'c' }));
 }
 
 const cluster = (store: Store, id: string) =>

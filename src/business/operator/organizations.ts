@@ -44,9 +44,9 @@ export function operatorCreateOrganization(
   };
   return operatorCommand(deps, request, what, async (tx) => {
     const made = { slug, displayName: display_name, autoJoinDomains: domains, createdBy: caller.userId };
-    const orgId = await createOrganization(tx, made, now);
+    const orgId = await createOrganization(tx, made);
     const { userId } = await findOrCreateUser(tx, { email }, now);
-    await createMembership(tx, { orgId, userId, email, role: 'owner', username: owner_username }, now);
+    await createMembership(tx, { orgId, userId, email, role: 'owner', username: owner_username });
     return {
       result: await organizationReply(tx.db, orgId),
       about: { organization_id: orgId, subject_user_id: userId },
@@ -73,9 +73,9 @@ export function operatorUpdateOrganization(
   return operatorCommand(deps, request, what, async (tx) => {
     await requireOrganization(tx.db, orgId);
     if (display_name !== undefined) {
-      await updateOrganizationName(tx, { orgId, displayName: display_name }, request.now);
+      await updateOrganizationName(tx, { orgId, displayName: display_name });
     }
-    if (domains) await updateAutoJoinDomains(tx, { orgId, domains }, request.now);
+    if (domains) await updateAutoJoinDomains(tx, { orgId, domains });
     return { result: await organizationReply(tx.db, orgId) };
   });
 }
@@ -90,7 +90,7 @@ export function operatorRetireOrganization(
   const what = { operation: 'operatorRetireOrganization', meaning: [orgId], about };
   return operatorCommand(deps, request, what, async (tx) => {
     await requireOrganization(tx.db, orgId);
-    await retireOrganization(tx, orgId, request.now);
+    await retireOrganization(tx, orgId);
     return { result: await organizationReply(tx.db, orgId) };
   });
 }

@@ -116,11 +116,10 @@ export function operatorDeactivatePerson(
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
     for (const { org_id } of await listMembershipsOf(tx.db, userId)) {
-      await removeMembership(tx, { orgId: org_id, userId }, now);
+      await removeMembership(tx, { orgId: org_id, userId });
     }
     for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id, now);
-    for (const key of await listSshKeys(tx.db, userId))
-      await revokeSshKey(tx, { userId, keyId: key.id, now });
+    for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
     await updateStaffKeys(tx, { userId, keys: [] }, now);
     await updateLifecycle(tx, { userId, state: 'deactivated' }, now);
   });

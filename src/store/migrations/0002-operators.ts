@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { type AuditRecord, auditHash } from '../../domain/audit.ts';
 
 const before = [
   'alter table audit_entries add column organization_id text',
@@ -72,14 +72,38 @@ const after = [
   'create index clusters_by_reservation on clusters (reservation_id)',
 ];
 
+/** An entry as it was then. */
+type Entry = Record<(typeof hashed)[number], string | number | null>;
+
+const hashed = [
+  'seq',
+  'at',
+  'actor_user_id',
+  'command_id',
+  'operation',
+  'target',
+  'organization_id',
+  'cluster_id',
+  'subject_user_id',
+  'reason',
+  'source_address',
+  'result',
+  'details',
+] as const;
+
+function hashOf(previous: string, entry: Entry): string {
+  const fields = [previous, ...hashed.map((name) => entry[name])];
+  return `sha256:${createHash('sha256').update(JSON.stringify(fields)).digest('hex')}`;
+}
+
 /** What operators work with, and the audit trail as a chain; entries from before are chained as they stand. */
 export const operators: Migration = {
   async up(db: Kysely<unknown>) {
     for (const statement of before) await sql.raw(statement).execute(db);
-    const { rows } = await sql<AuditRecord>`select * from audit_entries order by seq`.execute(db);
+    const { rows } = await sql<Entry>`select * from audit_entries order by seq`.execute(db);
     let previous = '';
     for (const entry of rows) {
-      previous = auditHash(previous, entry);
+      previous = hashOf(previous, entry);
       await sql`update audit_entries set hash = ${previous} where seq = ${entry.seq}`.execute(db);
     }
     for (const statement of after) await sql.raw(statement).execute(db);
