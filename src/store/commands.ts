@@ -52,7 +52,9 @@ export async function runCommand<T>(
 
 async function run<T>(store: Store, command: Command, body: CommandBody<T>): Promise<CommandReply<T>> {
   const requestHash = createHash('sha256').update(JSON.stringify(command.request)).digest('hex');
-  return store.write(async (tx) => {
+  return store.write(async (opened) => {
+    // One time for all of a command: the one at which it was asked for.
+    const tx = { ...opened, now: command.now };
     await body.authorize?.(tx);
     const { userId } = command.caller;
     const { idempotencyKey } = command.headers;
@@ -78,7 +80,7 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
       created_at: toTime(tx.now),
     });
     await appendAuditEntry(tx, {
-      ...entryOf({ ...command, now: tx.now }, 'done'),
+      ...entryOf(command, 'done'),
       ...about,
       command_id: commandId,
     });

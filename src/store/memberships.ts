@@ -1,8 +1,9 @@
 /** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
+import { checkOwners, checkUsername, type HeldUsername } from '../domain/membership.ts';
 import type { PermissionKey, Role } from '../domain/permission.ts';
-import { isUsername, usernamesFromEmail } from '../domain/username.ts';
+import { usernamesFromEmail } from '../domain/username.ts';
 import type { Tx } from './index.ts';
 import { listGrantedPermissions } from './members.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
@@ -82,7 +83,6 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
   const { role } = member;
   const before = await roleOf(tx, member);
   if (before === role) return false;
-  if (before === 'owner') await requireOtherOwner(tx, member);
   if (role !== 'member') await deletePermissions(tx, member);
   await touch(tx, member, { role });
   return true;
@@ -93,7 +93,6 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
  * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
  */
 export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
-  if ((await roleOf(tx, member)) === 'owner') await requireOtherOwner(tx, member);
   await deletePermissions(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
   await tx.db
@@ -111,9 +110,8 @@ export async function removeMembership(tx: Tx, member: MemberId): Promise<void> 
 export async function updateUsername(tx: Tx, member: MemberId & { username: string }): Promise<boolean> {
   const { orgId, userId, username } = member;
   const own = await findName(tx, member);
+  checkUsername(username, { own, isTaken: await isTaken(tx, orgId, username) });
   if (own?.username === username) return false;
-  if (own?.lifecycle_state === 'frozen') throw frozen(own.username);
-  await requireFree(tx, orgId, username);
   await tx.db
     .updateTable('organization_usernames')
     .set({ username, source: 'operator' })
@@ -130,11 +128,8 @@ async function reserveUsername(
 ): Promise<void> {
   const { orgId, userId, username } = member;
   const own = await findName(tx, member);
-  if (own) {
-    if (username !== undefined && username !== own.username) throw frozen(own.username);
-    return;
-  }
-  if (username !== undefined) await requireFree(tx, orgId, username);
+  if (username !== undefined) checkUsername(username, { own, isTaken: await isTaken(tx, orgId, username) });
+  if (own) return;
   await tx.db
     .insertInto('organization_usernames')
     .values({
@@ -149,18 +144,6 @@ async function reserveUsername(
       frozen_at: null,
     })
     .execute();
-}
-
-async function requireFree(tx: Tx, orgId: string, username: string): Promise<void> {
-  if (!isUsername(username)) {
-    throw new DomainError(
-      'invalid_request',
-      `"${username.slice(0, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
-    );
-  }
-  if (await isTaken(tx, orgId, username)) {
-    throw new DomainError('invalid_state', `The username ${username} is, or was, another person's here.`);
-  }
 }
 
 async function freeUsername(tx: Tx, orgId: string, email: string): Promise<string> {
@@ -178,13 +161,15 @@ async function isTaken(tx: Tx, orgId: string, username: string): Promise<boolean
   return row !== undefined;
 }
 
-function findName(tx: Tx, { orgId, userId }: MemberId) {
-  return tx.db
+/** The login name that a person has, or had, in an organization. */
+async function findName(tx: Tx, { orgId, userId }: MemberId): Promise<HeldUsername | undefined> {
+  const row = await tx.db
     .selectFrom('organization_usernames')
     .select(['username', 'lifecycle_state'])
     .where('org_id', '=', orgId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
+  return row && { username: row.username, isFrozen: row.lifecycle_state === 'frozen' };
 }
 
 /** The role of an active member. Throws `not_found` when there is none. */
@@ -200,22 +185,6 @@ async function roleOf(tx: Tx, { orgId, userId }: MemberId): Promise<Role> {
   return row.role;
 }
 
-/** A retired organization needs no owner any more. */
-async function requireOtherOwner(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
-  const organization = await findOrganization(tx.db, orgId);
-  if (organization?.lifecycle_state === 'retired') return;
-  const other = await tx.db
-    .selectFrom('memberships')
-    .select('user_id')
-    .where('org_id', '=', orgId)
-    .where('user_id', '!=', userId)
-    .where('role', '=', 'owner')
-    .where('lifecycle_state', '=', 'active')
-    .executeTakeFirst();
-  if (other) return;
-  throw new DomainError('invalid_state', 'This is the last owner. Make someone else an owner first.');
-}
-
 async function deletePermissions(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
   await tx.db
     .deleteFrom('member_permissions')
@@ -224,24 +193,36 @@ async function deletePermissions(tx: Tx, { orgId, userId }: MemberId): Promise<v
     .execute();
 }
 
-/** Writes to the membership itself, says when, and announces it. */
+/**
+ * The only change of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none, and
+ * `invalid_state` when no owner would be left.
+ */
 async function touch(
   tx: Tx,
-  { orgId, userId }: MemberId,
+  member: MemberId,
   values: { role?: Role; lifecycle_state?: 'removed' },
 ): Promise<void> {
+  const { orgId, userId } = member;
+  const before = await roleOf(tx, member);
   await tx.db
     .updateTable('memberships')
     .set({ ...values, updated_at: toTime(tx.now) })
     .where('org_id', '=', orgId)
     .where('user_id', '=', userId)
     .execute();
+  if (before === 'owner') await requireOwner(tx, orgId);
   tx.changed({ userId });
 }
 
-function frozen(username: string): DomainError {
-  return new DomainError(
-    'invalid_state',
-    `The username ${username} has been used on a cluster and cannot be changed any more.`,
-  );
+async function requireOwner(tx: Tx, orgId: string): Promise<void> {
+  const owners = await tx.db
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('org_id', '=', orgId)
+    .where('role', '=', 'owner')
+    .where('lifecycle_state', '=', 'active')
+    .limit(1)
+    .execute();
+  const organization = await findOrganization(tx.db, orgId);
+  checkOwners({ isRetired: organization?.lifecycle_state === 'retired', owners: owners.length });
 }

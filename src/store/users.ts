@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
-import type { StaffKey } from '../domain/staff.ts';
+import { checkOperators, type StaffKey } from '../domain/staff.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { UserTable } from './schema.ts';
@@ -121,12 +121,7 @@ export async function updateStaffKeys(
   for (const permission of keys) {
     await tx.db.insertInto('staff_permissions').values({ user_id: userId, permission }).execute();
   }
-  if (before.includes('staff.operate') && !(await hasOperator(tx))) {
-    throw new DomainError(
-      'invalid_state',
-      'This is the last person with staff.operate. Give it to another first.',
-    );
-  }
+  checkOperators({ before: before.includes('staff.operate'), after: await hasOperator(tx) });
   await touch(tx, userId, {}, now);
   return true;
 }
@@ -154,7 +149,7 @@ export async function updateDisplayName(
   return true;
 }
 
-/** Lets a person sign in, or no more; whether that changed anything. */
+/** Lets a person sign in, or no more; whether that changed anything. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
   person: { userId: string; state: 'active' | 'deactivated' },
@@ -162,7 +157,9 @@ export async function updateLifecycle(
 ): Promise<boolean> {
   const user = await findUser(tx.db, person.userId);
   if (user?.lifecycle_state === person.state) return false;
+  const before = await hasOperator(tx);
   await touch(tx, person.userId, { lifecycle_state: person.state }, now);
+  checkOperators({ before, after: await hasOperator(tx) });
   return true;
 }
 
