@@ -78,6 +78,26 @@ export async function checkCluster(
   return checkKubernetes(kubernetes, [...roleIds].sort());
 }
 
+/**
+ * Why there is no login node for a simulated cluster, in words; undefined where there is one. Without root, its sessions
+ * have the rights of the service: they can read the keys that everybody's tokens are signed with.
+ */
+function refusalOfLoginNode({ name, scheduler }: Cluster, config: Config, log: Logger): string | undefined {
+  if (process.getuid?.() === 0 || scheduler !== 'sunk' || config.demo) return undefined;
+  const what =
+    "its sessions run as the service's own account, which can read the service's keys and database";
+  if (config.clusters.unsafeSimulatedLogins) {
+    log.warn('simulated.unsafe', {
+      cluster: name,
+      message: `This service is not root, so there is nothing between it and a simulated login node: ${what}.`,
+    });
+    return undefined;
+  }
+  const refusal = `There is no login node: this service is not root, so ${what}. Where nobody can do harm with that, set clusters.unsafeSimulatedLogins: true in the configuration; otherwise run the service as root.`;
+  log.warn('simulated.login_node_refused', { cluster: name, message: refusal });
+  return refusal;
+}
+
 /** The driver that a cluster's settings ask for, with what it needs of other rooms. */
 export async function createDriver(
   cluster: Cluster,
@@ -106,12 +126,14 @@ export async function createDriver(
   if (slurm) return slurmDriver(cluster, slurm, deps);
   if (kubernetes) return kubernetesDriver(cluster, kubernetes, deps);
   const { createSimulatedDriver } = await import('./sync/drivers/simulated/index.ts');
+  const loginNodeRefusal = refusalOfLoginNode(cluster, config, log);
   return createSimulatedDriver({
     name: cluster.name,
     scheduler: cluster.scheduler,
     settings: async () =>
       JSON.parse((await findCluster(store.read, cluster.id))?.driver ?? cluster.driver).simulated,
     dataDir: join(config.dataDir, 'clusters', cluster.id),
+    loginNodeRefusal,
     log,
     async startLoginNode(dataDir, accounts) {
       const { openLoginNode } = await import('./login-node/on-demand.ts');

@@ -15,6 +15,7 @@ import type { Lab } from './domain/lab.ts';
 import { type Gateway, type SessionFilter, startGateway } from './gateway/index.ts';
 import { defaultLimits } from './gateway/limits.ts';
 import { hasNativeCiphers } from './gateway/ssh2.ts';
+import { listHostIds } from './host-accounts.ts';
 import { createApi } from './http/api.ts';
 import type { ConnectionLimit } from './http/connection-limit.ts';
 import { loadDocument } from './http/document.ts';
@@ -23,8 +24,10 @@ import { createAuthenticator } from './identity/index.ts';
 import { hashPassword } from './identity/password.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
+import { refusalOfFile } from './secret-files.ts';
 import { createTrustedProxies, type TrustedProxies } from './source-address.ts';
 import { loadSshKey, type SshKeyFile } from './ssh-key-file.ts';
+import { raiseNextUid } from './store/access-lists.ts';
 import { type Change, openStore, type Store } from './store/index.ts';
 import { createInstallation } from './store/installation.ts';
 import { createReadinessCheck } from './store/readiness.ts';
@@ -65,6 +68,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const store = timed(await openStore(config.dataDir, { now }), log);
     parts.defer(() => store.close());
     const { installation } = options;
+    await raiseNextUid(store, config.uids.base, listHostIds());
     if (installation) await createInstallation(store, installation.lab, installation.source, now());
     // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
     const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), now());
@@ -242,6 +246,10 @@ function createApis(
       audit,
       hashPassword: config.identity.issuer === undefined ? hashPassword : undefined,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
+      hostRules: {
+        refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
+        allowLocal: config.clusters.allowLocal,
+      },
     },
     authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
   });

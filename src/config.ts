@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type AuditSettings, auditSchema, type RawAudit, readAudit } from './config-audit.ts';
+import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './config-clusters.ts';
 import {
   type GatewayLimitsConfig,
   gatewayLimitsSchema,
@@ -25,6 +26,8 @@ export interface HttpConfig {
 }
 
 export interface Config {
+  /** Whether this is the demonstration, in which everything is for trying. */
+  demo: boolean;
   dataDir: string;
   platform: HttpConfig;
   business: HttpConfig;
@@ -51,6 +54,11 @@ export interface Config {
   /** HTTP connections of one address, and of everybody together, at each listener. */
   http: { connectionsPerSource: number; connections: number };
   sync: { intervalMs: number };
+  clusters: ClusterConfig;
+  uids: {
+    /** The first number that people's accounts get; a higher one that was reached already stays. */
+    base: number;
+  };
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   audit: AuditSettings;
   /** Where Prometheus finds metrics; undefined: nowhere. */
@@ -83,6 +91,8 @@ interface RawConfig {
   trustedProxies?: string[];
   http?: { connectionsPerSource?: number; connections?: number };
   sync?: { intervalSeconds?: number };
+  clusters?: RawClusters;
+  uids?: { base?: number };
   log?: { level?: Config['log']['level'] };
   audit?: RawAudit;
   metrics?: RawHttp;
@@ -122,6 +132,9 @@ const schema = section({
   trustedProxies: { type: 'array', items: text },
   http: section({ connectionsPerSource: connections, connections }),
   sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
+  clusters: clustersSchema,
+  // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
+  uids: section({ base: { type: 'integer', minimum: 1000, maximum: 60_000 } }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   audit: auditSchema,
   metrics: http,
@@ -130,12 +143,17 @@ const schema = section({
 
 /** Reads `andromeda.yaml`. Paths in it are relative to it. Throws `invalid_request` with a sentence. */
 export function readConfig(file: string): Config {
-  return settle(readSettings<RawConfig>(file, schema), file);
+  const raw = readSettings<RawConfig>(file, schema);
+  return settle(raw, file, listNamedFiles(raw, file));
 }
 
 /** The files that an installation's configuration consists of: itself, and those it names. Throws as `readConfig` does. */
 export function listConfigFiles(file: string): string[] {
-  const { platform, business, identity, audit, metrics, seed } = readSettings<RawConfig>(file, schema);
+  return listNamedFiles(readSettings<RawConfig>(file, schema), file);
+}
+
+function listNamedFiles(raw: RawConfig, file: string): string[] {
+  const { platform, business, identity, audit, metrics, seed } = raw;
   const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
   const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), audit?.syslog?.ca, seed].filter(
     (path) => path !== undefined,
@@ -147,10 +165,12 @@ export function listConfigFiles(file: string): string[] {
 /** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
 export function demoConfig(dataDir: string): Config {
   const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
-  return settle({ dataDir: resolve(dataDir), gateway: { port: 2222 }, identity }, resolve('andromeda.yaml'));
+  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity };
+  return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
 }
 
-function settle(raw: RawConfig, file: string): Config {
+/** `own`: the files that the configuration consists of. */
+function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const here = (path: string) => resolve(dirname(resolve(file)), path);
   const listener = (name: string, given: RawHttp = {}, defaultPort: number): HttpConfig => {
     const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
@@ -183,8 +203,10 @@ function settle(raw: RawConfig, file: string): Config {
       `gateway.listen is ${gatewayListen.host}, which is every address of this machine. Give gateway.hostname, the name that people log in to.`,
     );
   }
+  const dataDir = here(raw.dataDir ?? './data');
   const config: Config = {
-    dataDir: here(raw.dataDir ?? './data'),
+    demo: false,
+    dataDir,
     platform: listener('platform', raw.platform, 8080),
     business: listener('business', raw.business, 8081),
     gateway: {
@@ -212,6 +234,8 @@ function settle(raw: RawConfig, file: string): Config {
       connections: raw.http?.connections ?? 8192,
     },
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
+    clusters: readClusters(raw.clusters, { file: resolve(file), dataDir, own }),
+    uids: { base: raw.uids?.base ?? 20_000 },
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, here, (name, path) => readFile(file, name, path)),
     metrics: raw.metrics && listener('metrics', raw.metrics, 9464),

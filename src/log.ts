@@ -115,6 +115,8 @@ export interface LogEvents {
     restarts: readonly string[];
   };
   'simulated.refused': { cluster: string; desiredGeneration: number; failure: string | undefined };
+  'simulated.unsafe': { cluster: string; message: string };
+  'simulated.login_node_refused': { cluster: string; message: string };
   'slurm.applied': { cluster: string; generation: number; added: number; removed: number };
   'slurm.fault': { cluster: string; words: string };
   'slurm.drifted': { cluster: string; words: string };

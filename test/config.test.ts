@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { demoConfig, listConfigFiles, readConfig } from '../src/config.ts';
+import { readClusters } from '../src/config-clusters.ts';
 import { readLab } from '../src/lab-file.ts';
 import { temporaryDirectory } from './support/directory.ts';
 
@@ -47,6 +49,17 @@ test('the example of the design is accepted as it stands', () => {
   });
 });
 
+test('where the configuration stands among other secrets, labs may name no files unless it says where', () => {
+  const options = { dataDir: '/var/lib/andromeda', own: [] };
+  for (const file of ['/andromeda.yaml', '/etc/andromeda.yaml', '/root/a.yaml', join(homedir(), 'a.yaml')]) {
+    assert.equal(readClusters({}, { ...options, file }).secrets.directory, undefined, file);
+    const said = readClusters({ secretsDir: '/etc/lab' }, { ...options, file });
+    assert.equal(said.secrets.directory, '/etc/lab');
+  }
+  const usual = readClusters({}, { ...options, file: '/etc/andromeda/andromeda.yaml' });
+  assert.equal(usual.secrets.directory, '/etc/andromeda');
+});
+
 test('an empty file gives every default: everything on loopback, the embedded issuer', () => {
   const config = read('');
   const http = (port: number) => ({
@@ -55,6 +68,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     tls: undefined,
   });
   assert.deepEqual(config, {
+    demo: false,
     dataDir: join(directory.path, 'data'),
     platform: http(8080),
     business: http(8081),
@@ -71,6 +85,15 @@ test('an empty file gives every default: everything on loopback, the embedded is
     trustedProxies: [],
     http: { connectionsPerSource: 512, connections: 8192 },
     sync: { intervalMs: 15_000 },
+    clusters: {
+      secrets: {
+        directory: directory.path,
+        never: [join(directory.path, 'data'), join(directory.path, 'andromeda.yaml')],
+      },
+      allowLocal: [],
+      unsafeSimulatedLogins: false,
+    },
+    uids: { base: 20_000 },
     log: { level: 'info' },
     audit: { signMs: 60_000, file: undefined, syslog: undefined },
     metrics: undefined,
@@ -201,7 +224,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, log, audit, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, log, audit, metrics, seed.',
   ],
   [
     'an unknown key',

@@ -5,6 +5,7 @@
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
 import type { SignedHead } from '../domain/audit-head.ts';
+import type { HostRules } from '../domain/host-settings.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
 import type { Cluster } from '../store/clusters.ts';
@@ -160,6 +161,8 @@ export interface BusinessDeps {
   hashPassword: ((password: string) => Promise<string>) | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
+  /** What a lab may ask of the service's own host. */
+  hostRules: HostRules;
 }
 
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;

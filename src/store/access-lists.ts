@@ -124,6 +124,21 @@ export async function acceptAccessLists(store: Store, orgId: string, now: number
   }
 }
 
+/** Numbers that are kept free ahead of the counter: as many people as come until the service is started again. */
+const uidsAhead = 1000;
+
+/** Moves the counter of numbers up to `base`, and past those of `taken` that people would soon get. Never back. */
+export async function raiseNextUid(store: Store, base: number, taken: readonly number[]): Promise<void> {
+  await store.write(async (tx) => {
+    const counter = tx.db.selectFrom('counters').select('value').where('name', '=', 'uid');
+    const { value } = await counter.executeTakeFirstOrThrow();
+    let next = Math.max(value, base);
+    for (const id of taken.toSorted((a, b) => a - b)) if (id >= next && id < next + uidsAhead) next = id + 1;
+    if (next === value) return;
+    await tx.db.updateTable('counters').set({ value: next }).where('name', '=', 'uid').execute();
+  });
+}
+
 async function isAnyPending(db: Reader, orgId: string): Promise<boolean> {
   const row = await db
     .selectFrom('clusters as c')

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
 import { createLogger } from '../../src/log.ts';
-import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
+import { createSimulatedDriver, type SimulatedOptions } from '../../src/sync/drivers/simulated/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const signal = new AbortController().signal;
@@ -33,7 +33,11 @@ const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest 
 });
 
 /** The driver with a login node that only remembers what it was told. */
-async function start(dataDir: string, scheduler: 'sunk' | 'kubernetes' = 'sunk') {
+async function start(
+  dataDir: string,
+  scheduler: 'sunk' | 'kubernetes' = 'sunk',
+  more: Partial<SimulatedOptions> = {},
+) {
   const events: string[] = [];
   const names = (accounts: readonly { username: string }[]) =>
     accounts.map(({ username }) => username).join(',');
@@ -63,6 +67,7 @@ async function start(dataDir: string, scheduler: 'sunk' | 'kubernetes' = 'sunk')
       nodes.push(node);
       return node;
     },
+    ...more,
   });
   const since = () => events.splice(0);
   return { driver, since, nodes };
@@ -204,6 +209,23 @@ test('a Kubernetes-only cluster has no login node', async () => {
   using directory = temporaryDirectory();
   const { driver, since } = await start(directory.path, 'kubernetes');
   assert.deepEqual((await driver.observe(signal)).loginNodes, []);
+  await driver.close();
+  assert.deepEqual(since(), []);
+});
+
+test('where no login node may be started, nobody can log in, nothing is applied, and the reason is said', async () => {
+  using directory = temporaryDirectory();
+  const loginNodeRefusal = 'There is no login node: a reason.';
+  const { driver, since } = await start(directory.path, 'sunk', { loginNodeRefusal });
+  const before = await driver.observe(signal);
+  await driver.apply(manifest(1, ada), signal);
+  const after = await driver.observe(signal);
+  for (const { failure, loginNodes, manifestGeneration, scheduler } of [before, after]) {
+    assert.deepEqual([failure, loginNodes, manifestGeneration], [loginNodeRefusal, [], 0]);
+    const { status, message } = scheduler?.ready ?? {};
+    assert.deepEqual([status, message], ['False', loginNodeRefusal]);
+  }
+  await driver.release(signal);
   await driver.close();
   assert.deepEqual(since(), []);
 });

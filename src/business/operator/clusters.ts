@@ -1,6 +1,7 @@
 /** Clusters, as operators take them into service and out of it. */
 import { accessListState } from '../../domain/access-list.ts';
 import { DomainError } from '../../domain/error.ts';
+import { checkHostSettings } from '../../domain/host-settings.ts';
 import { checkLab } from '../../domain/lab.ts';
 import { failureOf } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
@@ -40,6 +41,7 @@ export function operatorCreateCluster(
 ): Promise<CommandReply<BusinessReply<'operatorCreateCluster'>>> {
   const { body, now } = request;
   checkLab({ clusters: [body] });
+  checkHostSettings(deps.hostRules, body, undefined);
   const what = {
     operation: 'operatorCreateCluster',
     meaning: [body],

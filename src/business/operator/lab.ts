@@ -1,4 +1,5 @@
 /** The installation as a lab file: what applying one would do, doing it, and writing it out. */
+import { checkHostSettings, type HostRules } from '../../domain/host-settings.ts';
 import { checkLab, type Lab, type LabCluster } from '../../domain/lab.ts';
 import { type LabStep, planLab } from '../../domain/lab-plan.ts';
 import type { RunningJob } from '../../domain/manifest.ts';
@@ -30,14 +31,14 @@ export async function operatorExportLab(
 
 /** What applying a lab would do: found by doing it, and taking it back. */
 export async function operatorPlanLab(
-  { store }: BusinessDeps,
+  { store, hostRules }: BusinessDeps,
   { caller, body, now }: BusinessRequest<'operatorPlanLab'>,
 ): Promise<BusinessReply<'operatorPlanLab'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { lab, prune = false } = body;
   checkLab(lab);
   return tryOut(store, async (tx) => {
-    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, now });
+    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules, now });
     return plan;
   });
 }
@@ -48,12 +49,19 @@ export function operatorApplyLab(
   request: BusinessRequest<'operatorApplyLab'>,
 ): Promise<CommandReply<BusinessReply<'operatorApplyLab'>>> {
   const { caller, command, now } = request;
+  const { hostRules } = deps;
   const { lab, prune = false } = request.body;
   checkLab(lab);
   const about = { target: 'lab', details: prune ? 'with prune' : '' };
   const what = { operation: 'operatorApplyLab', meaning: [lab, prune], about };
   return operatorCommand(deps, request, what, async (tx, commandId) => {
-    const { plan, steps } = await apply(tx, lab, { prune, actor: caller.userId, commandId, now });
+    const { plan, steps } = await apply(tx, lab, {
+      prune,
+      actor: caller.userId,
+      commandId,
+      hostRules,
+      now,
+    });
     for (const { action, kind, name, details } of steps) {
       await appendAuditEntry(tx, {
         at: toTime(now),
@@ -75,10 +83,17 @@ export function operatorApplyLab(
 async function apply(
   tx: Tx,
   lab: Lab,
-  { prune, actor, commandId, now }: { prune: boolean; actor: string; commandId: string | null; now: number },
+  options: { prune: boolean; actor: string; commandId: string | null; hostRules: HostRules; now: number },
 ): Promise<{ plan: Plan; steps: LabStep[] }> {
+  const { prune, actor, commandId, hostRules, now } = options;
+  const current = await exportLab(tx.db, now);
   const deactivated = await listDeactivatedEmails(tx.db);
-  const steps = planLab(await exportLab(tx.db, now), lab, { prune, now, deactivated });
+  const steps = planLab(current, lab, { prune, now, deactivated });
+  for (const step of steps) {
+    if (step.kind !== 'cluster' || step.action === 'remove') continue;
+    const before = current.clusters?.find(({ name }) => name === step.name);
+    checkHostSettings(hostRules, step.cluster, before);
+  }
   const before = await listSlurmAccounts(tx.db);
   await takeSteps(tx, steps, { actor, commandId, now });
   const restarts = await listRestarts(tx.db, before);

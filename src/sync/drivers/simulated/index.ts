@@ -41,6 +41,8 @@ export interface SimulatedOptions {
   settings(): Promise<SimulatedSettings>;
   /** Where this cluster's state and its login node's homes live. */
   dataDir: string;
+  /** In words, why no login node may be started here. Nobody can log in then, and nothing is applied. */
+  loginNodeRefusal?: string | undefined;
   /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
   startLoginNode(
     dataDir: string,
@@ -52,7 +54,7 @@ export interface SimulatedOptions {
 const defaultApplyMs = 250;
 
 export async function createSimulatedDriver(options: SimulatedOptions): Promise<Driver> {
-  const { name, scheduler, dataDir, log } = options;
+  const { name, scheduler, dataDir, loginNodeRefusal, log } = options;
   let state = readState(dataDir);
   state.startedAt ||= Date.now();
   // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
@@ -61,7 +63,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
   let loginNode = await startLoginNode();
 
   async function startLoginNode(): Promise<SimulatedLoginNode | undefined> {
-    if (scheduler !== 'sunk') return undefined;
+    if (scheduler !== 'sunk' || loginNodeRefusal !== undefined) return undefined;
     return options.startLoginNode(dataDir, () => readLogins(dataDir));
   }
 
@@ -94,16 +96,22 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
     return settings;
   }
 
+  function withRefusal(settings: SimulatedSettings): SimulatedSettings {
+    const failure = settings.failure ?? loginNodeRefusal;
+    return failure === undefined ? settings : { ...settings, failure };
+  }
+
   return {
     async observe(): Promise<Report> {
-      const settings = await reach();
+      const settings = withRefusal(await reach());
       // A login node that died is a machine that boots again. In a restart, another one would be one too many.
       if (loginNode && !loginNode.running && !restart) await restartLoginNode();
       const loginNodes = await loginNodeReports(settings);
-      return reportOf(options, state, settings, loginNodes, refused);
+      const isRefused = refused ?? (loginNodeRefusal === undefined ? undefined : state.desiredGeneration);
+      return reportOf(options, state, settings, loginNodes, isRefused);
     },
     async apply(manifest: Manifest, signal: AbortSignal) {
-      const settings = await reach();
+      const settings = withRefusal(await reach());
       // It says so in its report.
       refused = settings.failure === undefined ? undefined : manifest.desiredGeneration;
       if (refused !== undefined) {

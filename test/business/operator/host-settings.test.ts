@@ -1,0 +1,182 @@
+/** What a lab that comes over the API may ask of the service's own host. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { readConfig } from '../../../src/config.ts';
+import type { LabCluster } from '../../../src/domain/lab.ts';
+import { physics, startTestApp } from '../../support/app.ts';
+
+const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2U';
+const server = 'https://127.0.0.1:1';
+const kubernetes = (name: string, section: object): LabCluster =>
+  ({ name, organization: 'physics', scheduler: 'kubernetes', kubernetes: section }) as LabCluster;
+const slurm = (name: string, section: object): LabCluster =>
+  ({ name, organization: 'physics', scheduler: 'sunk', slurm: section }) as LabCluster;
+
+async function start(t: TestContext, options: { config?: object; clusters?: LabCluster[] } = {}) {
+  const lab = { ...physics, clusters: options.clusters ?? [] };
+  const service = await startTestApp({ lab, config: options.config ?? {} });
+  t.after(() => service[Symbol.asyncDispose]());
+  /** Asked for in every way that there is: all of them must give the same answer. */
+  const ask = async (cluster: LabCluster) => {
+    const body = { lab: { clusters: [cluster] }, prune: false };
+    const planned = await service.business('/operator/lab/plan', { as: 'root', method: 'POST', body });
+    const added = await service.write('/operator/clusters', { as: 'root', body: cluster });
+    const applied = await service.write('/operator/lab', { as: 'root', body });
+    return [planned, added, applied];
+  };
+  return { ...service, ask };
+}
+
+test('a lab over the API names files below the directory of the configuration, and no others', async (t) => {
+  const service = await start(t);
+  // `dataDir` is the directory of the test's configuration.
+  const here = service.dataDir;
+  const elsewhere = mkdtempSync(join(tmpdir(), 'andromeda-elsewhere-'));
+  t.after(() => rmSync(elsewhere, { recursive: true }));
+  writeFileSync(join(elsewhere, 'token'), 'secret');
+  mkdirSync(join(here, 'keys'));
+  writeFileSync(join(here, 'keys/token'), 'fine');
+  symlinkSync(join(elsewhere, 'token'), join(here, 'out'));
+  symlinkSync(elsewhere, join(here, 'away'));
+  symlinkSync(join(here, 'data'), join(here, 'inside'));
+  symlinkSync(join(here, 'data/none-yet'), join(here, 'dangling'));
+  symlinkSync(join(here, 'keys'), join(elsewhere, 'way-in'));
+  const hostile = [
+    '/etc/passwd',
+    '/proc/self/environ',
+    join(elsewhere, 'token'),
+    join(elsewhere, 'none'),
+    join(elsewhere, 'way-in/token'),
+    `${here}/../${here.split('/').at(-1)}/keys/token`,
+    `${here}/keys/../data/andromeda.db`,
+    'keys/token',
+    '../keys/token',
+    join(here, 'out'),
+    join(here, 'away/token'),
+    join(here, 'away/none'),
+    join(here, 'dangling'),
+    here,
+    `${here}-beside/token`,
+    // What is the service's own.
+    join(here, 'data/keys/gateway_client_ed25519'),
+    join(here, 'data/andromeda.db'),
+    join(here, 'inside/keys/gateway_host_ed25519'),
+    join(here, 'data'),
+    join(here, 'data/none'),
+    join(here, 'andromeda.yaml'),
+  ];
+  const files = [
+    'tokenFile',
+    'certificateAuthority',
+    'kubeconfig',
+    'clientCertificate',
+    'clientKey',
+  ] as const;
+  const settings = (setting: (typeof files)[number], path: string) => {
+    const fine = join(here, 'keys/token');
+    if (setting === 'kubeconfig') return { kubeconfig: path };
+    if (setting === 'tokenFile') return { server, tokenFile: path };
+    return { server, clientCertificate: fine, clientKey: fine, [setting]: path };
+  };
+  for (const [index, path] of hostile.entries()) {
+    const setting = files[index % files.length] ?? 'kubeconfig';
+    for (const { status, body } of await service.ask(kubernetes('gamma', settings(setting, path)))) {
+      assert.equal(status, 400, `${setting}: ${path}`);
+      assert.match(body.message, new RegExp(`^Cluster gamma: kubernetes\\.${setting} `));
+      assert.match(body.message, /clusters\.secretsDir|is the service's own/);
+    }
+  }
+  const reached = { login: [{ name: 'a', host: 'h', hostKey }], controller: { host: 'h', hostKey } };
+  for (const { status, body } of await service.ask(
+    slurm('beta', { ...reached, manage: { identityFile: join(here, 'data/keys/gateway_client_ed25519') } }),
+  )) {
+    assert.equal(status, 400);
+    assert.match(body.message, /Cluster beta: slurm\.manage\.identityFile .* is the service's own/);
+  }
+  // A file may come later.
+  for (const [name, path] of [
+    ['one', 'keys/token'],
+    ['two', 'not-yet/token'],
+  ] as const) {
+    const [planned, added, applied] = await service.ask(
+      kubernetes(name, { server, tokenFile: join(here, path) }),
+    );
+    assert.deepEqual([planned?.status, added?.status, applied?.status], [200, 201, 200], path);
+  }
+});
+
+test('clusters.secretsDir is the directory in its place, and is never in the data directory', async (t) => {
+  const elsewhere = mkdtempSync(join(tmpdir(), 'andromeda-secrets-'));
+  t.after(() => rmSync(elsewhere, { recursive: true }));
+  const service = await start(t, { config: { clusters: { secretsDir: elsewhere } } });
+  const [, fine] = await service.ask(kubernetes('gamma', { kubeconfig: join(elsewhere, 'k') }));
+  assert.equal(fine?.status, 201);
+  const [, wrong] = await service.ask(kubernetes('delta', { kubeconfig: join(service.dataDir, 'k') }));
+  assert.equal(wrong?.status, 400);
+  const file = join(elsewhere, 'andromeda.yaml');
+  for (const secretsDir of ['data', './data/keys', join(elsewhere, 'data')]) {
+    writeFileSync(file, `clusters: { secretsDir: "${secretsDir}" }`);
+    assert.throws(() => readConfig(file), /clusters\.secretsDir is in the data directory/);
+  }
+});
+
+test('what the seed named stays, also when the lab is applied again; other uses of it are refused', async (t) => {
+  const seeded = kubernetes('gamma', { server, tokenFile: '/run/lab/token' });
+  const service = await start(t, { clusters: [seeded] });
+  const apply = (cluster: LabCluster) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
+  const again = await apply(seeded);
+  assert.deepEqual([again.status, again.body.changes], [200, []]);
+  const prefixed = { ...seeded, kubernetes: { ...seeded.kubernetes, usernamePrefix: 'lab:' } };
+  assert.equal((await apply(prefixed)).status, 200);
+  for (const section of [
+    { server: 'https://127.0.0.1:2', tokenFile: '/run/lab/token' },
+    { server, tokenFile: '/run/lab/other' },
+    { kubeconfig: '/run/lab/token' },
+  ]) {
+    assert.equal((await apply(kubernetes('gamma', section))).status, 400, JSON.stringify(section));
+  }
+});
+
+test('local: true comes from the host only: the seed, or a cluster that clusters.allowLocal names', async (t) => {
+  const local = {
+    login: [{ name: 'head', host: '127.0.0.1', hostKey, local: true }],
+    controller: { local: true },
+    configFile: '/nonexistent/slurm.conf',
+  };
+  const commands = { restartController: 'touch /tmp/never' };
+  const service = await start(t, {
+    config: { clusters: { allowLocal: ['allowed'] } },
+    clusters: [slurm('seeded', local)],
+  });
+  const parts = [
+    { controller: { local: true } },
+    { login: local.login },
+    { accounting: { local: true } },
+    { compute: { local: true } },
+  ];
+  const away = {
+    login: [{ name: 'a', host: 'h', hostKey }],
+    controller: { host: 'h', hostKey },
+    manage: { identityFile: join(service.dataDir, 'k') },
+  };
+  for (const part of parts) {
+    for (const { status, body } of await service.ask(slurm('beta', { ...away, ...part, commands }))) {
+      assert.equal(status, 400, JSON.stringify(part));
+      assert.match(body.message, /local: true runs commands on the service's own host.*clusters\.allowLocal/);
+    }
+  }
+  // Commands on the cluster's own hosts are its operator's.
+  const [, added] = await service.ask(slurm('away', { ...away, commands }));
+  assert.equal(added?.status, 201);
+  const [, allowed] = await service.ask(slurm('allowed', { ...local, commands }));
+  assert.equal(allowed?.status, 201);
+  const apply = (cluster: LabCluster) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
+  assert.deepEqual((await apply(slurm('seeded', local))).body.changes, []);
+  assert.equal((await apply(slurm('seeded', { ...local, commands }))).status, 400);
+  assert.equal((await apply(slurm('away', { ...local, commands }))).status, 400);
+});

@@ -1,0 +1,88 @@
+/** Simulated login nodes of a service that is not root: only where somebody says that they may be. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { stringify } from 'yaml';
+import { physics } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+
+const ordinary = 30_113;
+const drop = [`--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups', '--'];
+const isRoot = process.getuid?.() === 0;
+const readable =
+  !isRoot || spawnSync('setpriv', [...drop, process.execPath, 'src/main.ts', '--version']).status === 0;
+const skip = readable ? false : 'an ordinary user cannot read this checkout';
+
+/** Serves a lab with a simulated Slurm cluster; resolves with the log when a line of it is as wanted. */
+async function logUntil(
+  t: TestContext,
+  directory: string,
+  how: { root?: boolean; clusters?: object },
+  wanted: RegExp,
+) {
+  const [platform, business, gateway, issuer] = await freePorts(4);
+  const settings = {
+    platform: { listen: `127.0.0.1:${platform}` },
+    business: { listen: `127.0.0.1:${business}` },
+    gateway: { listen: `127.0.0.1:${gateway}` },
+    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+    seed: 'lab.yaml',
+    ...(how.clusters === undefined ? {} : { clusters: how.clusters }),
+  };
+  chmodSync(directory, 0o755);
+  writeFileSync(join(directory, 'andromeda.yaml'), stringify(settings));
+  writeFileSync(join(directory, 'lab.yaml'), stringify(physics));
+  const command = [process.execPath, 'src/main.ts', 'serve', '--config', join(directory, 'andromeda.yaml')];
+  const dropped = isRoot && !how.root;
+  if (dropped) chownSync(directory, ordinary, ordinary);
+  const [program = '', ...args] = dropped ? ['setpriv', ...drop, ...command] : command;
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, HOME: directory },
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let log = '';
+  for await (const part of child.stderr.setEncoding('utf8')) {
+    log += part;
+    if (wanted.test(log)) break;
+  }
+  child.kill('SIGTERM');
+  assert.match(log, wanted);
+  return log;
+}
+
+test('without root a simulated login node is not started, in words in the log and in the condition', {
+  skip,
+  timeout: 60_000,
+}, async (t) => {
+  using directory = temporaryDirectory();
+  const log = await logUntil(t, directory.path, {}, /"sync\.refused".*\n/);
+  for (const event of ['simulated.login_node_refused', 'sync.refused']) {
+    const line = log.split('\n').find((one) => one.includes(`"${event}"`));
+    assert.match(line ?? '', /"alpha".*not root.*clusters\.unsafeSimulatedLogins: true/);
+  }
+  assert.doesNotMatch(log, /simulated\.applied.*"alpha"/);
+});
+
+test('clusters.unsafeSimulatedLogins has it all the same, with a warning', {
+  skip,
+  timeout: 60_000,
+}, async (t) => {
+  using directory = temporaryDirectory();
+  const clusters = { unsafeSimulatedLogins: true };
+  const log = await logUntil(t, directory.path, { clusters }, /"simulated\.applied","cluster":"alpha"/);
+  assert.match(log, /"warn".*"simulated\.unsafe","cluster":"alpha".*not root/);
+  assert.doesNotMatch(log, /refused/);
+});
+
+test('as root nothing needs to be said', {
+  skip: skip || (isRoot ? false : 'only root can'),
+  timeout: 60_000,
+}, async (t) => {
+  using directory = temporaryDirectory();
+  const log = await logUntil(t, directory.path, { root: true }, /"simulated\.applied","cluster":"alpha"/);
+  assert.doesNotMatch(log, /unsafe|refused/);
+});
