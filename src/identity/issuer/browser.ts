@@ -1,14 +1,20 @@
 /**
- * A browser and who is signed in with it: one signed cookie, nothing stored. It carries a random number that the
- * forms are bound to (against cross-site request forgery, before and after signing in), and after signing in the
- * person, the time, and a digest of their password hash, so that a new password ends it everywhere.
+ * A browser and who is signed in with it: one signed cookie. It carries a random number that the forms are bound to
+ * (against cross-site request forgery, before and after signing in), and after signing in the person, the time, and a
+ * digest of their password hash, so that a new password ends it everywhere. What was signed out of is stored until the
+ * cookie's time is over, so that a copy of the cookie is worth nothing either.
  */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { PasswordAccount } from '../../store/passwords.ts';
+import type { Store } from '../../store/index.ts';
+import { findIssuerRecord, saveIssuerRecord } from '../../store/issuer-records.ts';
+import { findPasswordOfUser, type PasswordAccount } from '../../store/passwords.ts';
+import { librarySeconds } from './adapter.ts';
+import { createCookie, isSame, sign } from './cookie.ts';
 
 /** How long a browser stays signed in: a working day. Every device is still approved one by one. */
 const sessionSeconds = 12 * 3600;
+const endedModel = 'EndedBrowserSession';
 
 export interface Browser {
   nonce: string;
@@ -25,7 +31,10 @@ export interface Browsers {
   fresh(): Browser;
   /** A browser signed in; with a new number, so that a cookie planted before is worth nothing. */
   signedIn(account: PasswordAccount): Browser;
-  isSignedInAs(browser: Browser, account: PasswordAccount): boolean;
+  /** Who is signed in with it. */
+  findAccount(browser: Browser): Promise<PasswordAccount | undefined>;
+  /** Ends what is signed in, for every copy of the cookie. */
+  end(browser: Browser): Promise<void>;
   cookie(browser: Browser): string;
   /** The value that a form of this browser carries. */
   csrf(browser: Browser): string;
@@ -33,32 +42,24 @@ export interface Browsers {
 }
 
 export function createBrowsers({
+  store,
   key,
   secure,
   now,
 }: {
+  store: Store;
   key: string;
   secure: boolean;
   now: () => number;
 }): Browsers {
-  // __Host- keeps other hosts of the domain from setting it (RFC 6265bis, 4.1.3.2); it needs TLS.
-  const name = secure ? '__Host-andromeda-sign-in' : 'andromeda-sign-in';
-  const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`;
-  const sign = (purpose: string, text: string) =>
-    createHmac('sha256', key).update(`${purpose}\n${text}`).digest('base64url');
+  const cookie = createCookie<Browser>({ key, secure, name: 'andromeda-sign-in' });
   const fresh = (): Browser => ({ nonce: randomBytes(24).toString('base64url') });
   return {
     fresh,
     of(req) {
-      for (const part of (req.headers.cookie ?? '').split(';')) {
-        const [cookieName, value = ''] = part.trim().split('=', 2);
-        const [payload = '', mac = ''] = value.split('.');
-        if (cookieName !== name || !isSame(mac, sign('browser', payload))) continue;
-        const browser: Browser = JSON.parse(Buffer.from(payload, 'base64url').toString());
-        if (browser.authTime === undefined) return browser;
-        return now() / 1000 - browser.authTime < sessionSeconds ? browser : fresh();
-      }
-      return fresh();
+      const browser = cookie.read(req) ?? fresh();
+      if (browser.authTime === undefined) return browser;
+      return now() / 1000 - browser.authTime < sessionSeconds ? browser : fresh();
     },
     signedIn: (account) => ({
       ...fresh(),
@@ -66,22 +67,24 @@ export function createBrowsers({
       authTime: Math.floor(now() / 1000),
       password: digest(account),
     }),
-    isSignedInAs: (browser, account) =>
-      browser.userId === account.userId && isSame(browser.password ?? '', digest(account)),
-    cookie(browser) {
-      const payload = Buffer.from(JSON.stringify(browser)).toString('base64url');
-      return `${name}=${payload}.${sign('browser', payload)}; ${attributes}`;
+    async findAccount({ userId, password = '', nonce }) {
+      if (userId === undefined) return undefined;
+      const account = await findPasswordOfUser(store.read, userId);
+      if (!account || !isSame(password, digest(account))) return undefined;
+      return (await findIssuerRecord(store.read, endedModel, nonce, librarySeconds())) ? undefined : account;
     },
-    csrf: (browser) => sign('form', browser.nonce),
-    isOwnForm: (browser, csrf) => isSame(csrf ?? '', sign('form', browser.nonce)),
+    async end({ userId, nonce }) {
+      if (userId === undefined) return;
+      await store.write((tx) =>
+        saveIssuerRecord(tx, endedModel, nonce, {}, librarySeconds() + sessionSeconds),
+      );
+    },
+    cookie: (browser) => cookie.write(browser),
+    csrf: (browser) => sign(key, 'form', browser.nonce),
+    isOwnForm: (browser, csrf) => isSame(csrf ?? '', sign(key, 'form', browser.nonce)),
   };
 }
 
 function digest(account: PasswordAccount): string {
   return createHash('sha256').update(account.passwordHash).digest('base64url').slice(0, 22);
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

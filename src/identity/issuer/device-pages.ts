@@ -17,9 +17,8 @@ import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../log.ts';
 import { sourceNetwork } from '../../source-address.ts';
 import type { Store } from '../../store/index.ts';
-import { findPasswordOfUser, type PasswordAccount } from '../../store/passwords.ts';
 import { librarySeconds } from './adapter.ts';
-import { createBackoff } from './backoff.ts';
+import { createAllowance } from './allowance.ts';
 import type { Browser, Browsers } from './browser.ts';
 import { apiResource, type IssuerClient } from './clients.ts';
 import {
@@ -30,6 +29,7 @@ import {
   normalizeUserCode,
   type WaitingDevice,
 } from './device.ts';
+import type { KnownBrowser, KnownBrowsers } from './known-browser.ts';
 import { approvalPage } from './pages/approval.ts';
 import { codePage } from './pages/code.ts';
 import { approvedPage, deniedPage } from './pages/done.ts';
@@ -44,6 +44,7 @@ export interface DevicePagesOptions {
   provider: Provider;
   clients: readonly IssuerClient[];
   browsers: Browsers;
+  knownBrowsers: KnownBrowsers;
   signIn: SignIn;
   log: Logger;
   now: () => number;
@@ -54,6 +55,7 @@ interface Exchange {
   res: ServerResponse;
   url: URL;
   browser: Browser;
+  known: KnownBrowser | undefined;
   address: string;
 }
 
@@ -68,12 +70,13 @@ const problems = {
 
 /** Answers the requests above; resolves to false for any other. */
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
-  const { store, clients, browsers, signIn, log, now } = options;
-  const guesses = createBackoff({ free: 20, firstMs: 1000, mostMs: 60_000, forgetMs: 3_600_000 }, now);
+  const { store, clients, browsers, knownBrowsers, signIn, log, now } = options;
+  const guesses = createAllowance({ burst: 60, everyMs: 1000 }, now);
 
   /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
   async function waitingDevice(exchange: Exchange, typed: string): Promise<WaitingDevice | undefined> {
-    const key = sourceNetwork(exchange.address);
+    // Whoever has signed in before answers for their own guesses only.
+    const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
     const wait = Math.ceil(guesses.waitMs(key) / 1000);
     if (wait > 0) {
       const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
@@ -83,16 +86,10 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
     if (found.state === 'waiting') return found.device;
     // Whoever finds a stranger's code could sign the stranger's device in as themselves (RFC 8628, section 5.1).
-    if (found.state === 'unknown') guesses.failed(key);
+    if (found.state === 'unknown') guesses.use(key);
     const { status, message } = problems[found.state];
     sendPage(exchange.res, status, codePage({ message }));
     return undefined;
-  }
-
-  async function signedIn({ browser }: Exchange): Promise<PasswordAccount | undefined> {
-    if (browser.userId === undefined) return undefined;
-    const account = await findPasswordOfUser(store.read, browser.userId);
-    return account && browsers.isSignedInAs(browser, account) ? account : undefined;
   }
 
   function sendSignIn(
@@ -116,7 +113,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
     const device = await waitingDevice(exchange, typed);
     if (!device) return;
-    const account = await signedIn(exchange);
+    const account = await browsers.findAccount(exchange.browser);
     if (!account) return sendSignIn(exchange, device);
     const page = approvalPage({
       clientName: device.client.name,
@@ -136,11 +133,11 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
   async function postSignIn(exchange: Exchange, form: URLSearchParams): Promise<void> {
     const device = await waitingDevice(exchange, form.get('user_code') ?? '');
     if (!device) return;
-    const { address, res } = exchange;
+    const { address, known, res } = exchange;
     const email = (form.get('email') ?? '').slice(0, 254);
     let result: Awaited<ReturnType<SignIn>>;
     try {
-      result = await signIn({ email, password: form.get('password') ?? '', address });
+      result = await signIn({ email, password: form.get('password') ?? '', address, browser: known });
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
       return sendSignIn(exchange, device, 503, { email, message: error.message }, { 'Retry-After': '5' });
@@ -158,8 +155,11 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
         return sendSignIn(exchange, device, 403, { email, message: 'The email or password is wrong.' });
       case 'signed_in': {
         log.info('issuer.sign_in', { address, userId: result.account.userId });
-        const cookie = browsers.cookie(browsers.signedIn(result.account));
-        return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookie });
+        const cookies = [
+          browsers.cookie(browsers.signedIn(result.account)),
+          knownBrowsers.cookie(known, result.account.userId),
+        ];
+        return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookies });
       }
     }
   }
@@ -167,7 +167,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
   async function postApproval(exchange: Exchange, form: URLSearchParams): Promise<void> {
     const device = await waitingDevice(exchange, form.get('user_code') ?? '');
     if (!device) return;
-    const account = await signedIn(exchange);
+    const account = await browsers.findAccount(exchange.browser);
     const { authTime } = exchange.browser;
     if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
     const { userId } = account;
@@ -188,7 +188,8 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     redirect(exchange.res, isApproved ? '/device/approved' : '/device/denied');
   }
 
-  async function postSignOut({ res }: Exchange, form: URLSearchParams): Promise<void> {
+  async function postSignOut({ res, browser }: Exchange, form: URLSearchParams): Promise<void> {
+    await browsers.end(browser);
     const cookie = browsers.cookie(browsers.fresh());
     redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
   }
@@ -200,7 +201,14 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
   ]);
 
   return async (req, res, url) => {
-    const exchange = { req, res, url, browser: browsers.of(req), address: remoteAddress(req) };
+    const exchange = {
+      req,
+      res,
+      url,
+      browser: browsers.of(req),
+      known: knownBrowsers.of(req),
+      address: remoteAddress(req),
+    };
     if (req.method === 'POST') {
       const post = posts.get(url.pathname);
       if (!post) return false;

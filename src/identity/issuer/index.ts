@@ -27,6 +27,7 @@ import { docsClientId, issuerClients } from './clients.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device-pages.ts';
 import { loadKeys, publicKeys } from './keys.ts';
+import { createKnownBrowsers } from './known-browser.ts';
 import { createRequestHandler } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
 import { startSweeper } from './sweeper.ts';
@@ -73,7 +74,9 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const keys = await loadKeys(dataDir);
   const jwks = publicKeys(keys);
   const clients = issuerClients(cliClientId, kubernetesClientId);
-  const browsers = createBrowsers({ key: keys.cookie, secure: url.protocol === 'https:', now });
+  const secure = url.protocol === 'https:';
+  const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
+  const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
   const signIn = createSignIn(store.read, now);
   const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
   const sweeper = startSweeper({ store, log });
@@ -93,7 +96,16 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         log,
         now,
       });
-      const devicePages = createDevicePages({ store, provider, clients, browsers, signIn, log, now });
+      const devicePages = createDevicePages({
+        store,
+        provider,
+        clients,
+        browsers,
+        knownBrowsers,
+        signIn,
+        log,
+        now,
+      });
       const library = provider.callback();
       return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, now });
     });

@@ -25,7 +25,11 @@ export function sendPage(
 }
 
 /** To another page of ours, with GET. `location` is a path. */
-export function redirect(res: ServerResponse, location: string, headers: Record<string, string> = {}): void {
+export function redirect(
+  res: ServerResponse,
+  location: string,
+  headers: Record<string, string | string[]> = {},
+): void {
   const { 'Content-Type': _none, ...rest } = pageHeaders;
   res.writeHead(303, { ...rest, ...headers, Location: location, 'Content-Length': 0 });
   res.end();

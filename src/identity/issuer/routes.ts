@@ -40,7 +40,7 @@ export function createRequestHandler(
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { url: issuer, proxies, devicePages, userInfo, library, cors, log, now } = options;
   // Every device code is a write to disk that anybody can ask for.
-  const deviceCodes = createRateLimit({ perKey: 60, inAll: 600, windowMs: 60_000 }, now);
+  const deviceCodes = createRateLimit({ perKey: 60, inAll: 3000, windowMs: 60_000 }, now);
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     pinToIssuer(req, issuer, proxies);

@@ -23,7 +23,8 @@ export const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 export const cliScope = 'openid profile email offline_access urn:zitadel:iam:org:project:id:andromeda:aud';
 
 /** Of Ada's password, at the lowest cost: most tests are about something else. */
-const adaHash = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$bHXojks4sm1uMH4CDw9EcLZ/muyLxbYYc9xGzvNAnuQ';
+export const adaHash =
+  '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$bHXojks4sm1uMH4CDw9EcLZ/muyLxbYYc9xGzvNAnuQ';
 
 export interface Harness extends AsyncDisposable {
   url: string;

@@ -158,6 +158,27 @@ test('a browser stays signed in for half a day', async () => {
   }
 });
 
+test('signing out ends the session of the cookie, and of every copy of it, over a restart too', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const { verification_uri_complete: link } = await startDevice(harness.url);
+  const first = await browser.visit(link);
+  await browser.submit(first, '/device/sign-in', { email: ada.email, password: ada.password });
+  const approval = await browser.visit(link);
+  const copy = createBrowser(harness.url);
+  for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
+  const asksForPassword = async (one: typeof copy) => /type="password"/.test((await one.visit(link)).text);
+  assert.equal(await asksForPassword(copy), false);
+  await browser.submit(approval, '/device/sign-out');
+  assert.equal(await asksForPassword(browser), true);
+  const stolen = new Map(copy.cookies);
+  assert.equal(await asksForPassword(copy), true);
+  await harness.restart();
+  copy.cookies.clear();
+  for (const [name, value] of stolen) copy.cookies.set(name, value);
+  assert.equal(await asksForPassword(copy), true);
+});
+
 test('who is not an active person cannot sign in', async () => {
   await using harness = await startHarness();
   const row = await harness.store.read.selectFrom('passwords').select('hash').executeTakeFirstOrThrow();

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createAllowance } from '../../../src/identity/issuer/allowance.ts';
 import { createBackoff } from '../../../src/identity/issuer/backoff.ts';
-import { ada, addPerson, createBrowser, type Harness, startDevice, startHarness } from './harness.ts';
+import {
+  ada,
+  adaHash,
+  addPerson,
+  answerDevice,
+  createBrowser,
+  type Harness,
+  startDevice,
+  startHarness,
+} from './harness.ts';
 
 async function attempt(harness: Harness, { email = ada.email, password = 'wrong', from = '127.0.0.1' } = {}) {
   const device = await startDevice(harness.url);
@@ -80,13 +90,102 @@ test('guesses made at the same time are counted like guesses made in turn', asyn
   assert.equal(pages.filter(({ status }) => status === 429).length, 7);
 });
 
-test('guessing user codes is slowed down', async () => {
-  await using harness = await startHarness({ now: () => Date.now() });
+test('user codes have a rate: wrong ones stop nobody, a flood of them is slowed, and a known browser has its own', async () => {
+  let at = Date.now();
+  await using harness = await startHarness({ now: () => at });
+  const known = createBrowser(harness.url);
+  await answerDevice(harness.url, await startDevice(harness.url), 'approve', known);
+  const device = await startDevice(harness.url);
   const browser = createBrowser(harness.url);
-  let last = await browser.visit('/device?user_code=BBBBBBBB');
-  for (let i = 0; i < 20; i++) last = await browser.visit(`/device?user_code=BBBBBBB${i}`);
+  for (let i = 0; i < 30; i++) {
+    assert.equal((await browser.visit(`/device?user_code=BBBBBB${String(i).padStart(2, '0')}`)).status, 404);
+  }
+  assert.equal((await browser.visit(device.verification_uri_complete)).status, 200);
+  for (let i = 0; i < 30; i++) await browser.visit('/device?user_code=BBBBBBBB');
+  const last = await browser.visit('/device?user_code=BBBBBBBB');
   assert.equal(last.status, 429);
   assert.match(last.text, /Too many wrong codes\. Wait 1 second and try again\./);
+  assert.equal((await known.visit(device.verification_uri_complete)).status, 200);
+  at += 1000;
+  assert.equal((await browser.visit(device.verification_uri_complete)).status, 200);
+});
+
+test('a right password from a browser that signed in before is never held back by what others try', async () => {
+  let at = Date.now();
+  await using harness = await startHarness({ now: () => at });
+  const own = createBrowser(harness.url);
+  await answerDevice(harness.url, await startDevice(harness.url), 'approve', own);
+  const cookies = new Map(own.cookies);
+  const cookie = [...cookies.keys()].find((name) => name.includes('known'));
+  assert.ok(cookie);
+  // Signed out, as the next morning; the cookie that knows the browser stays.
+  for (const name of own.cookies.keys()) if (name !== cookie) own.cookies.delete(name);
+  const tryOwn = async (password: string, browser = own) => {
+    const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+    const answer = await browser.submit(page, '/device/sign-in', { email: ada.email, password });
+    for (const name of browser.cookies.keys()) if (name !== cookie) browser.cookies.delete(name);
+    return answer;
+  };
+  for (let i = 0; i < 5; i++) assert.equal((await attempt(harness)).status, 403);
+  assert.equal((await attempt(harness, { password: ada.password })).status, 429);
+  assert.equal((await tryOwn(ada.password)).status, 303);
+
+  // Its own guesses are bounded too: as many as a person makes, and then as for any other browser.
+  for (let i = 0; i < 20; i++) assert.equal((await tryOwn(`wrong ${i}`)).status, 403);
+  assert.equal((await tryOwn('wrong')).status, 429);
+  at += 30_000;
+  assert.equal((await tryOwn(ada.password)).status, 303);
+
+  // A cookie that we did not sign, or that knows somebody else, is worth nothing.
+  await addPerson(harness.store, { id: 'user_9', email: 'bob@physics.example', name: 'Bob', hash: adaHash });
+  const bob = { email: 'bob@physics.example' };
+  for (let i = 0; i < 5; i++) assert.equal((await attempt(harness, bob)).status, 403);
+  const page = await own.visit((await startDevice(harness.url)).verification_uri_complete);
+  const asBob = await own.submit(page, '/device/sign-in', { ...bob, password: ada.password });
+  assert.equal(asBob.status, 429);
+  const forged = createBrowser(harness.url);
+  const value = cookies.get(cookie) ?? '';
+  forged.cookies.set(
+    cookie,
+    value.replace(/^./, (first) => (first === 'x' ? 'y' : 'x')),
+  );
+  at += 1000;
+  for (let i = 0; i < 8; i++) await attempt(harness);
+  assert.equal((await tryOwn(ada.password, forged)).status, 429);
+});
+
+test('the cookie that knows a browser is out of the reach of scripts, and signs nobody in', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  const signedIn = await browser.submit(page, '/device/sign-in', {
+    email: ada.email,
+    password: ada.password,
+  });
+  const line = signedIn.headers.getSetCookie().find((one) => one.includes('known')) ?? '';
+  assert.match(line, /; Path=\/; HttpOnly; SameSite=Lax; Max-Age=\d+$/);
+  for (const name of browser.cookies.keys()) if (!name.includes('known')) browser.cookies.delete(name);
+  const again = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  assert.match(again.text, /type="password"/);
+});
+
+test('an allowance: so many at once, then a rate, and bounded memory', () => {
+  let at = 0;
+  const allowance = createAllowance({ burst: 3, everyMs: 100 }, () => at);
+  const waits = Array.from({ length: 5 }, () => {
+    allowance.use('key');
+    return allowance.waitMs('key');
+  });
+  assert.deepEqual(waits, [0, 0, 100, 200, 200]);
+  at += 200;
+  assert.equal(allowance.waitMs('key'), 0);
+  allowance.use('key');
+  assert.equal(allowance.waitMs('key'), 100);
+  allowance.undo('key');
+  assert.equal(allowance.waitMs('key'), 0);
+  assert.equal(allowance.waitMs('other'), 0);
+  for (let i = 0; i < 10_001; i++) allowance.use(`other ${i}`);
+  assert.equal(allowance.waitMs('key'), 0);
 });
 
 test('back-off: free tries, doubling, a cap, forgetting, and bounded memory', () => {

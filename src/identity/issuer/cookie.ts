@@ -1,0 +1,50 @@
+/** A signed cookie: JSON that only we can have written. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+export interface Cookie<T> {
+  /** What the request's cookie says; undefined when there is none that we signed. */
+  read(req: IncomingMessage): T | undefined;
+  /** A Set-Cookie header. */
+  write(value: T): string;
+}
+
+/** The cookie of this name, signed with `key`. `maxAge` in seconds; left out: until the browser is closed. */
+export function createCookie<T>(options: {
+  key: string;
+  secure: boolean;
+  name: string;
+  maxAge?: number;
+}): Cookie<T> {
+  const { key, secure, maxAge } = options;
+  // __Host- keeps other hosts of the domain from setting it (RFC 6265bis, 4.1.3.2); it needs TLS.
+  const name = secure ? `__Host-${options.name}` : options.name;
+  const age = maxAge === undefined ? '' : `; Max-Age=${maxAge}`;
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${age}${secure ? '; Secure' : ''}`;
+  return {
+    read(req) {
+      for (const part of (req.headers.cookie ?? '').split(';')) {
+        const [cookieName, value = ''] = part.trim().split('=', 2);
+        const [payload = '', mac = ''] = value.split('.');
+        if (cookieName !== name || !isSame(mac, sign(key, options.name, payload))) continue;
+        return JSON.parse(Buffer.from(payload, 'base64url').toString());
+      }
+      return undefined;
+    },
+    write(value) {
+      const payload = Buffer.from(JSON.stringify(value)).toString('base64url');
+      return `${name}=${payload}.${sign(key, options.name, payload)}; ${attributes}`;
+    },
+  };
+}
+
+/** A text that only we can make, for one purpose. */
+export function sign(key: string, purpose: string, text: string): string {
+  return createHmac('sha256', key).update(`${purpose}\n${text}`).digest('base64url');
+}
+
+/** Whether two texts are the same, in a time that does not tell where they differ. */
+export function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
