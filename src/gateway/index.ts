@@ -10,6 +10,7 @@
  */
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from '../log.ts';
+import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
 import { createDoor, type Refusal } from './door.ts';
 import type { GatewayEvent } from './events.ts';
@@ -96,16 +97,22 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   log.info('gateway.started', { host: options.listen.host, port });
 
   function onConnection(socket: Socket): void {
+    const barrier = createBarrier();
+    barrier.onFault(() => socket.destroy());
+    barrier.guard(takeIn)(socket, barrier);
+  }
+
+  function takeIn(socket: Socket, barrier: Barrier): void {
     const remoteAddress = socket.remoteAddress;
     const refusal = stopping ?? door.enter(remoteAddress ?? '');
     if (refusal || !remoteAddress) {
       const reason = refusal?.reason ?? 'gone';
       log.warn('gateway.connection.refused', { remoteAddress, reason });
       if (!refusal) door.leave('');
-      turnAway(socket, refusal?.text ?? '', limits.lingerMs);
+      turnAway(socket, refusal?.text ?? '', limits.lingerMs, barrier);
       return;
     }
-    strangers.add(startSession(socket, context));
+    strangers.add(startSession(socket, barrier, context));
   }
 
   function onTimer(): void {

@@ -5,6 +5,7 @@
  */
 import { connect } from 'node:net';
 import { offerToNode } from './algorithms.ts';
+import type { Barrier } from './barrier.ts';
 import type { Route } from './decision.ts';
 import type { GatewayLimits } from './limits.ts';
 import { DISCONNECT, SSH } from './messages.ts';
@@ -36,6 +37,8 @@ const texts: Record<NodeFailure['reason'], string> = {
 export interface NodeOptions {
   route: Route;
   key: PrivateKey;
+  /** That of the person's connection. */
+  barrier: Barrier;
   limits: GatewayLimits;
   /** The cipher of the person's side. */
   cipher: string;
@@ -48,13 +51,13 @@ const RETRY_MS = 250;
 
 /** Connects; the function returned gives up. */
 export function openLoginNode(options: NodeOptions): () => void {
-  const { limits } = options;
+  const { barrier, limits } = options;
   const startedAt = Date.now();
   let settled = false;
   let giveUp = () => {};
   let retry: NodeJS.Timeout | undefined;
 
-  const timer = setTimeout(() => fail('unreachable', 'timeout'), limits.connectMs).unref();
+  const timer = barrier.after(limits.connectMs, () => fail('unreachable', 'timeout'));
   start();
 
   function start() {
@@ -66,7 +69,8 @@ export function openLoginNode(options: NodeOptions): () => void {
       },
       onFailure(failure) {
         const passes = failure.reason === 'refused' || failure.reason === 'busy';
-        if (passes && Date.now() - startedAt + RETRY_MS < limits.retryMs) retry = setTimeout(start, RETRY_MS);
+        if (passes && Date.now() - startedAt + RETRY_MS < limits.retryMs)
+          retry = barrier.after(RETRY_MS, start);
         else fail(failure.reason, failure.detail);
       },
     });
@@ -94,7 +98,8 @@ export function openLoginNode(options: NodeOptions): () => void {
 
 /** One try. */
 function tryLoginNode(options: NodeOptions): () => void {
-  const { route, key, limits } = options;
+  const { route, key, barrier, limits } = options;
+  const { guard } = barrier;
   const expected = blobOf(route.loginNode.hostKey);
   let settled = false;
   let connected = false;
@@ -103,15 +108,17 @@ function tryLoginNode(options: NodeOptions): () => void {
 
   const { host, port } = route.loginNode;
   const socket = connect({ host, port, autoSelectFamily: true });
-  socket.once('connect', () => {
+  const onConnect = guard(() => {
     connected = true;
   });
   // sshd says in plain words, before anything of SSH, why it takes no connection.
-  socket.once('data', (chunk: Buffer) => {
+  const onGreeting = guard((chunk: Buffer) => {
     greeting = chunk.toString('latin1', 0, 100);
   });
+  socket.once('connect', onConnect).once('data', onGreeting);
   const node = new Transport({
     socket,
+    barrier,
     offer: offerToNode(options.cipher),
     verifyHostKey: (blob) => {
       keyRefused = expected.length === 0 || !blob.equals(expected);

@@ -1,5 +1,6 @@
 /** Gathers what is to be sent during one turn of the event loop, and writes it in one go. */
 import type { Socket } from 'node:net';
+import type { Barrier } from './barrier.ts';
 
 /** Below this copying into one buffer costs less than a write of many pieces. */
 const SMALL = 16 * 1024;
@@ -12,10 +13,11 @@ export interface Outbox {
 }
 
 /** `onFlushed` is called after every turn in which something was written. */
-export function createOutbox(socket: Socket, onFlushed: () => void): Outbox {
+export function createOutbox(socket: Socket, barrier: Barrier, onFlushed: () => void): Outbox {
   let pieces: Buffer[] = [];
   let bytes = 0;
   let scheduled = false;
+  const guardedFlush = barrier.guard(flush);
 
   function flush() {
     scheduled = false;
@@ -45,7 +47,7 @@ export function createOutbox(socket: Socket, onFlushed: () => void): Outbox {
       else pieces.push(data);
       if (scheduled) return;
       scheduled = true;
-      process.nextTick(flush);
+      process.nextTick(guardedFlush);
     },
     flush,
     get waiting() {

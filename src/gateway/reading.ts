@@ -4,6 +4,7 @@
  * time costs a single copy a tenth of its speed.
  */
 import type { Socket } from 'node:net';
+import type { Barrier } from './barrier.ts';
 
 /** What one read brings at most. */
 const FULL_CHUNK = 64 * 1024;
@@ -15,9 +16,14 @@ export interface Reading {
   onChunk(length: number): void;
 }
 
-export function createReading(socket: Socket): Reading {
+export function createReading(socket: Socket, barrier: Barrier): Reading {
   let held = false;
   let resting = false;
+
+  const goOn = barrier.guard(() => {
+    resting = false;
+    apply();
+  });
 
   function apply() {
     if (held || resting) socket.pause();
@@ -34,10 +40,7 @@ export function createReading(socket: Socket): Reading {
       if (length < FULL_CHUNK || resting) return;
       resting = true;
       apply();
-      setImmediate(() => {
-        resting = false;
-        apply();
-      });
+      setImmediate(goOn);
     },
   };
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Logger } from '../log.ts';
+import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
 import type { Door, Refusal } from './door.ts';
 import { createUses, type GatewayEvent } from './events.ts';
@@ -64,8 +65,8 @@ export interface Session {
   close(reason: string, text: string): void;
 }
 
-/** Starts on a fresh socket, which the door has let in. */
-export function startSession(socket: Socket, context: SessionContext): Session {
+/** Starts on a fresh socket, which the door has let in. Everything of it runs inside `barrier`. */
+export function startSession(socket: Socket, barrier: Barrier, context: SessionContext): Session {
   const { limits, log, door } = context;
   const id = randomUUID();
   const remoteAddress = socket.remoteAddress ?? '';
@@ -77,14 +78,20 @@ export function startSession(socket: Socket, context: SessionContext): Session {
   let relay: Relay | undefined;
   let giveUpNode = () => {};
   let closed = false;
+  let released = false;
   let confirmedAt = startedAt;
   let loggedIn = false;
   let guessed = false;
   let passed = 0;
   let activeAt = startedAt;
 
+  barrier.onFault((cause) => log.error('gateway.connection.failed', { id, remoteAddress, cause }));
+  barrier.onFault(() => finish('internal error'));
+  barrier.onFault(release);
+
   const client = new Transport({
     socket,
+    barrier,
     hostKey: context.hostKey,
     limits,
     onReady: (negotiated) => {
@@ -92,10 +99,9 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     },
   });
   client.onEnd = (end) => finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
-  const grace = setTimeout(
-    () => refuse({ reason: 'login took too long', text: 'The login took too long.' }),
-    limits.loginGraceMs,
-  ).unref();
+  const grace = barrier.after(limits.loginGraceMs, () =>
+    refuse({ reason: 'login took too long', text: 'The login took too long.' }),
+  );
 
   const session: Session = {
     id,
@@ -104,14 +110,15 @@ export function startSession(socket: Socket, context: SessionContext): Session {
       return admitted;
     },
     info,
-    recheck,
-    tick,
-    tell: (text) => void relay?.tell(text),
-    close,
+    recheck: (authorize) => barrier.watch(recheck(authorize)),
+    tick: barrier.guard(tick),
+    tell: barrier.guard((text: string) => void relay?.tell(text)),
+    close: barrier.guard(close),
   };
 
   startUserAuth({
     client,
+    barrier,
     remoteAddress,
     limits,
     authorize: context.authorize,
@@ -171,6 +178,7 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     giveUpNode = openLoginNode({
       route,
       key: context.clientKey,
+      barrier,
       limits,
       cipher,
       onUp,
@@ -288,7 +296,7 @@ export function startSession(socket: Socket, context: SessionContext): Session {
     const last = () => client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
     const told = relay?.endWith(text, last) ?? false;
     finish(reason);
-    if (told) setTimeout(last, limits.noticeMs).unref();
+    if (told) barrier.after(limits.noticeMs, last);
     else last();
   }
 
@@ -307,6 +315,13 @@ export function startSession(socket: Socket, context: SessionContext): Session {
       const ended = info();
       if (ended) context.record({ kind: 'closed', at: Date.now(), session: ended, reason: why, uses });
     } else log.debug('gateway.connection.closed', { id, remoteAddress, why });
+    release();
+  }
+
+  /** Once: what it counted for is free again. */
+  function release() {
+    if (released) return;
+    released = true;
     if (admitted) door.end(remoteAddress, admitted.route.userId);
     else door.leave(remoteAddress);
     context.onClosed(session);

@@ -1,9 +1,12 @@
 /** What a transport is made of, and how it ends. */
 import type { Socket } from 'node:net';
+import type { Barrier } from './barrier.ts';
 import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
 
 export interface TransportOptions {
   socket: Socket;
+  /** That of the connection which this belongs to. */
+  barrier: Barrier;
   /** Server: our host key. */
   hostKey?: PrivateKey;
   /** Client: what to offer and which host key to believe. */

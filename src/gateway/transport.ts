@@ -12,13 +12,15 @@ import { createOutbox, type Outbox } from './outbox.ts';
 import { createReading, type Reading } from './reading.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
-import { message, reader } from './wire.ts';
+import { message, reader, WireError } from './wire.ts';
 
 /** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
 /** Before a login: what every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
 const SMALL_PACKET = 35_000;
 const LARGE_PACKET = 256 * 1024;
+/** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
+const MOST_BEFORE_LOGIN = 256 * 1024;
 /** How long a client may keep its KEXINIT back before it gets ours. */
 const OPENING_MS = 500;
 const LINGER_MS = 500;
@@ -48,6 +50,9 @@ export class Transport {
   #in: Framing = 'other';
   #out: Framing = 'other';
   #maxPacket = SMALL_PACKET;
+  /** Whether somebody has logged in; until then little is taken and little answered. */
+  #trusted = false;
+  #received = 0;
   /** The packet whose payload is being delivered, as it lies in memory. */
   #frame: Buffer | undefined;
   /** Bytes that wait for the end of a key exchange. */
@@ -55,6 +60,8 @@ export class Transport {
   #sinceRekey = 0;
   #keyedAt = Date.now();
   #full = false;
+  /** Answers to the other side's own messages wait, and it does not read them. */
+  #unread = false;
   #paused = false;
   #ready = false;
   #ended = false;
@@ -62,8 +69,13 @@ export class Transport {
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#socket = options.socket;
-    this.#reading = createReading(options.socket);
-    this.#outbox = createOutbox(options.socket, () => this.#measure());
+    const { barrier } = options;
+    this.#reading = createReading(options.socket, barrier);
+    this.#outbox = createOutbox(options.socket, barrier, () => this.#measure());
+    barrier.onFault(() => {
+      this.#ended = true;
+      options.socket.destroy();
+    });
     this.#framer = createFramer(
       (header) => this.#bodyLength(header),
       (packet) => this.#deliver(packet),
@@ -85,7 +97,7 @@ export class Transport {
     this.#protocol.start();
     if (!options.hostKey) return;
     this.#opening = Buffer.alloc(0);
-    this.#openingTimer = setTimeout(() => this.#open(undefined), OPENING_MS).unref();
+    this.#openingTimer = barrier.after(OPENING_MS, () => this.#open(undefined));
   }
 
   /** What both sides' signatures are bound to (RFC 4253, section 7.2). */
@@ -110,8 +122,9 @@ export class Transport {
     return this.#protocol._kexinit !== undefined;
   }
 
-  /** After a login larger packets are taken. */
+  /** Somebody has logged in: from now on larger packets are taken, any number of them, new keys and pings. */
   trust(): void {
+    this.#trusted = true;
     this.#maxPacket = LARGE_PACKET;
   }
 
@@ -186,17 +199,36 @@ export class Transport {
 
   #listen(): void {
     const socket = this.#socket;
+    const { guard } = this.#options.barrier;
+    const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
+    // First of all: a socket without it throws its errors at the process.
+    socket.on(
+      'error',
+      guard((error: Error) => this.#finish({ by: 'network', text: error.message })),
+    );
+    socket.on(
+      'data',
+      guard((chunk: Buffer) => this.#feed(chunk)),
+    );
+    socket.on(
+      'drain',
+      guard(() => this.#measure()),
+    );
+    socket.on('close', onClosed);
+    socket.on('end', onClosed);
     socket.setNoDelay(true);
-    socket.on('data', (chunk: Buffer) => this.#feed(chunk));
-    socket.on('drain', () => this.#measure());
-    socket.on('error', (error: Error) => this.#finish({ by: 'network', text: error.message }));
-    socket.on('close', () => this.#finish({ by: 'network', text: 'connection closed' }));
-    socket.on('end', () => this.#finish({ by: 'network', text: 'connection closed' }));
   }
 
   #feed(chunk: Buffer): void {
     if (this.#ended) return;
     this.lastHeard = Date.now();
+    if (!this.#trusted) {
+      this.#received += chunk.length;
+      if (this.#received > MOST_BEFORE_LOGIN) {
+        this.#failProtocol('too much before the login');
+        return;
+      }
+    }
     if (this.#opening !== undefined) {
       this.#opening = Buffer.concat([this.#opening, chunk]);
       const ciphers = readClientCiphers(this.#opening);
@@ -303,7 +335,7 @@ export class Transport {
 
   /** Not held back by a key exchange that waits for what is not read, as both sides may have one. */
   #hold(): void {
-    this.#reading.hold(this.#paused && !this.#exchangesKeys);
+    this.#reading.hold((this.#paused || this.#unread) && !this.#exchangesKeys);
   }
 
   #onPayload(payload: Buffer): Further {
@@ -321,6 +353,7 @@ export class Transport {
    * (OpenSSH's PROTOCOL, 1.10).
    */
   #onKeyExchange(type: number, payload: Buffer): Further {
+    if (!this.#trusted) throw new WireError('a second key exchange before the login');
     const further = this.#kexPayload(payload);
     if (type !== SSH.KEXINIT) return further;
     const decipher = this.#protocol._decipher;
@@ -337,7 +370,7 @@ export class Transport {
     } else if (type === SSH.SERVICE_REQUEST || type === SSH.SERVICE_ACCEPT) {
       this.onMessage(payload);
     } else if (type === SSH.PING) {
-      this.send(message(SSH.PONG, reader(payload, 1).bytes()));
+      if (this.#trusted) this.send(message(SSH.PONG, reader(payload, 1).bytes()));
     } else if (type > SSH.EXT_INFO) {
       this.refuseMessage();
     }
@@ -372,7 +405,14 @@ export class Transport {
       this.#failProtocol('does not read what it asks for');
       return;
     }
-    const full = waiting > this.#options.limits.backlogBytes;
+    const { backlogBytes } = this.#options.limits;
+    // What is relayed stops at the bound. Twice as much is answers: no more is read until they have been.
+    const unread = waiting > 2 * backlogBytes;
+    if (unread !== this.#unread) {
+      this.#unread = unread;
+      this.#hold();
+    }
+    const full = waiting > backlogBytes;
     if (full === this.#full) return;
     this.#full = full;
     if (!full) this.onRoom();
@@ -380,15 +420,17 @@ export class Transport {
 
   #finish(end: End, lingerMs = LINGER_MS): void {
     if (this.#ended) return;
-    this.#outbox.flush();
+    // Before anything else: what follows may find that too much waits, which is an end too.
     this.#ended = true;
     clearTimeout(this.#openingTimer);
     const socket = this.#socket;
+    const { barrier } = this.#options;
+    barrier.after(lingerMs, () => socket.destroy());
+    // Not within ssh2's own parsing: it still holds the ciphers.
+    setImmediate(barrier.guard(() => this.#protocol.cleanup()));
+    this.#outbox.flush();
     socket.end();
     this.#reading.hold(false);
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-    // Not within ssh2's own parsing: it still holds the ciphers.
-    setImmediate(() => this.#protocol.cleanup());
     this.onEnd(end);
   }
 }

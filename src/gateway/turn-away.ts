@@ -1,5 +1,6 @@
 /** Tells a connection that nobody has time for why not, at the cost of one write. */
 import type { Socket } from 'node:net';
+import type { Barrier } from './barrier.ts';
 import { DISCONNECT, disconnectMessage } from './messages.ts';
 import { IDENT } from './transport.ts';
 
@@ -8,18 +9,24 @@ const maxLingering = 256;
 let lingering = 0;
 
 /** Says who we are and goodbye (RFC 4253, section 11.1, which comes before any encryption), and closes. */
-export function turnAway(socket: Socket, text: string, lingerMs: number): void {
-  socket.on('error', () => {});
+export function turnAway(socket: Socket, text: string, lingerMs: number, barrier: Barrier): void {
+  socket.on(
+    'error',
+    barrier.guard(() => {}),
+  );
   if (lingering >= maxLingering || text === '') {
     socket.destroy();
     return;
   }
   lingering += 1;
-  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
-  socket.on('close', () => {
-    clearTimeout(timer);
-    lingering -= 1;
-  });
+  const timer = barrier.after(lingerMs, () => socket.destroy());
+  socket.on(
+    'close',
+    barrier.guard(() => {
+      clearTimeout(timer);
+      lingering -= 1;
+    }),
+  );
   socket.end(Buffer.concat([Buffer.from(`SSH-2.0-${IDENT}\r\n`), plainPacket(text)]));
   socket.resume();
 }

@@ -2,6 +2,7 @@
  * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It only finds out who has proved
  * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
  */
+import type { Barrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision, Route } from './decision.ts';
 import type { Refusal } from './door.ts';
 import type { GatewayLimits } from './limits.ts';
@@ -13,6 +14,7 @@ import { message, reader, WireError } from './wire.ts';
 
 export interface UserAuthOptions {
   client: Transport;
+  barrier: Barrier;
   remoteAddress: string;
   limits: GatewayLimits;
   authorize: Authorize;
@@ -77,10 +79,7 @@ export function startUserAuth(options: UserAuthOptions): void {
     if (!serviceGranted) throw new WireError('authentication before the service was asked for');
     waiting.push(readRequest(payload, client.sessionId));
     if (waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
-    work().catch((cause) => {
-      options.onRefused({ remoteAddress }, { reason: 'internal', isGuess: false, cause });
-      fault(DISCONNECT.BY_APPLICATION, 'internal error');
-    });
+    void options.barrier.watch(work());
   };
 
   function onService(name: string) {

@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { offerToNode } from '../../src/gateway/algorithms.ts';
+import { createBarrier } from '../../src/gateway/barrier.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
 import { SSH } from '../../src/gateway/messages.ts';
 import { readPrivateKey } from '../../src/gateway/ssh2.ts';
@@ -75,6 +76,7 @@ describe('the gateway survives', { skip: whyNot }, () => {
     sockets.add(socket);
     const client = await new Promise<Transport>((resolve) => {
       const transport: Transport = new Transport({
+        barrier: createBarrier(),
         socket,
         offer: offerToNode('aes128-gcm@openssh.com'),
         verifyHostKey: () => true,
@@ -98,6 +100,7 @@ describe('the gateway survives', { skip: whyNot }, () => {
       client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
       client.send(proof(client, (bytes) => bytes));
       assert.ok(await next(SSH.USERAUTH_SUCCESS));
+      client.trust();
     }
     return { client, socket, heard, next, until, ended: () => ended };
   }

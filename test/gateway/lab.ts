@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Decision, Route } from '../../src/gateway/decision.ts';
+import type { GatewayEvent } from '../../src/gateway/events.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/index.ts';
 import { createLogger } from '../../src/log.ts';
 import { freePorts } from '../support/ports.ts';
@@ -30,6 +31,8 @@ export interface Lab {
   events: Record<string, unknown>[];
   /** What authorize answers; tests change it. */
   decide: { next: (route: Route) => Decision | Promise<Decision> };
+  /** Gets what is recorded of sessions; tests change it. */
+  recorder: { record: (event: GatewayEvent) => void };
   /** Options for ssh, scp and sftp that lead to the gateway. */
   options: string[];
   /** A fresh key pair's path. */
@@ -80,6 +83,7 @@ export async function openLab(
   };
   const lab = {
     decide: { next: (to: Route): Decision | Promise<Decision> => ({ allowed: true, route: to }) },
+    recorder: { record(_: GatewayEvent) {} },
   };
   const events: Record<string, unknown>[] = [];
   const known = publicText(userKey);
@@ -95,6 +99,7 @@ export async function openLab(
       known.startsWith(attempt.publicKey) && attempt.loginName === LOGIN
         ? lab.decide.next(route)
         : { allowed: false, reason: 'unknown key', message: '', disclose: false },
+    record: (event) => lab.recorder.record(event),
     limits,
   });
   writeFileSync(

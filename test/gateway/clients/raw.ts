@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { offerToNode } from '../../../src/gateway/algorithms.ts';
+import { createBarrier } from '../../../src/gateway/barrier.ts';
 import { defaultLimits } from '../../../src/gateway/limits.ts';
 import { SSH } from '../../../src/gateway/messages.ts';
 import { readPrivateKey } from '../../../src/gateway/ssh2.ts';
@@ -22,18 +23,29 @@ export interface RawClient {
   next(type: number): Promise<Buffer>;
   /** Opens a session; resolves to the number that messages to it carry. */
   openSession(number: number, window?: number): Promise<number>;
+  ended(): string;
   close(): void;
 }
 
+/** Logged in. */
 export async function rawClient(lab: Lab): Promise<RawClient> {
+  const client = await rawStranger(lab);
+  await logIn(client, lab);
+  return client;
+}
+
+/** After the key exchange, before any login; `localAddress` is where it comes from. */
+export async function rawStranger(lab: Lab, localAddress = '127.0.0.1'): Promise<RawClient> {
   const heard: Buffer[] = [];
   let ended = '';
   const transport = await new Promise<Transport>((resolve) => {
     const made: Transport = new Transport({
-      socket: connect(lab.gateway.port, '127.0.0.1'),
+      barrier: createBarrier(),
+      socket: connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress }),
       offer: offerToNode('aes128-gcm@openssh.com'),
       verifyHostKey: () => true,
-      limits: defaultLimits,
+      // It may send what it likes: what bounds that is not its own.
+      limits: { ...defaultLimits, backlogBytes: 2 ** 30, backlogHardBytes: 2 ** 30 },
       onReady: () => resolve(made),
     });
     made.onMessage = (payload) => heard.push(Buffer.from(payload));
@@ -41,6 +53,8 @@ export async function rawClient(lab: Lab): Promise<RawClient> {
       ended = end.text || end.by;
     };
   });
+  // Its own bounds are not what is tested.
+  transport.trust();
   const asked = new Map<number, number>();
   const client: RawClient = {
     transport,
@@ -65,9 +79,9 @@ export async function rawClient(lab: Lab): Promise<RawClient> {
       assert.equal(confirmed.readUInt32BE(1), number);
       return confirmed.readUInt32BE(5);
     },
+    ended: () => ended,
     close: () => transport.close(11, 'done', 100),
   };
-  await logIn(client, lab);
   return client;
 }
 
