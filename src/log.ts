@@ -72,6 +72,8 @@ export interface LogEvents {
   'gateway.listen.failed': { error: Thrown };
   'gateway.connection.refused': { remoteAddress: string | undefined; reason: string };
   'gateway.connection.closed': { id: string; remoteAddress: string; why: string };
+  /** Something was thrown in it, which ended it and nothing else. */
+  'gateway.connection.failed': { id: string; remoteAddress: string; error: Thrown };
   'gateway.login.accepted': OpenSession;
   'gateway.login.refused': Login & { reason: string; detail?: string | undefined; cause?: Thrown };
   'gateway.session.closed': OpenSession & {

@@ -85,7 +85,7 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
   let passed = 0;
   let activeAt = startedAt;
 
-  barrier.onFault((cause) => log.error('gateway.connection.failed', { id, remoteAddress, cause }));
+  barrier.onFault((error) => log.error('gateway.connection.failed', { id, remoteAddress, error }));
   barrier.onFault(() => finish('internal error'));
   barrier.onFault(release);
 
