@@ -5,9 +5,10 @@
  * gives rise to goes out in one write; what waits is counted.
  */
 import type { Socket } from 'node:net';
-import { offerToClient, readClientCiphers } from './algorithms.ts';
+import { offerToClient } from './algorithms.ts';
 import { cipherFraming, createFramer, type Framer, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
+import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createReading, type Reading } from './reading.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
@@ -21,8 +22,6 @@ const SMALL_PACKET = 35_000;
 const LARGE_PACKET = 256 * 1024;
 /** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
-/** How long a client may keep its KEXINIT back before it gets ours. */
-const OPENING_MS = 500;
 const LINGER_MS = 500;
 
 export class Transport {
@@ -44,9 +43,7 @@ export class Transport {
   readonly #reading: Reading;
   readonly #framer: Framer;
   readonly #kexPayload: (payload: Buffer) => Further;
-  /** A client's first bytes, until its list of ciphers is known. */
-  #opening: Buffer | undefined;
-  #openingTimer: NodeJS.Timeout | undefined;
+  #opening: Opening | undefined;
   #in: Framing = 'other';
   #out: Framing = 'other';
   #maxPacket = SMALL_PACKET;
@@ -95,9 +92,7 @@ export class Transport {
     this.#protocol._onPayload = (payload) => this.#onPayload(payload);
     this.#listen();
     this.#protocol.start();
-    if (!options.hostKey) return;
-    this.#opening = Buffer.alloc(0);
-    this.#openingTimer = barrier.after(OPENING_MS, () => this.#open(undefined));
+    if (options.hostKey) this.#opening = createOpening(barrier, (...known) => this.#open(...known));
   }
 
   /** What both sides' signatures are bound to (RFC 4253, section 7.2). */
@@ -230,9 +225,7 @@ export class Transport {
       }
     }
     if (this.#opening !== undefined) {
-      this.#opening = Buffer.concat([this.#opening, chunk]);
-      const ciphers = readClientCiphers(this.#opening);
-      if (ciphers !== 'more') this.#open(ciphers);
+      this.#opening.feed(chunk);
       return;
     }
     this.#parse(chunk);
@@ -240,11 +233,9 @@ export class Transport {
   }
 
   /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
-  #open(ciphers: readonly string[] | undefined): void {
-    clearTimeout(this.#openingTimer);
-    const bytes = this.#opening;
-    if (bytes === undefined || this.#ended) return;
+  #open(ciphers: readonly string[] | undefined, bytes: Buffer): void {
     this.#opening = undefined;
+    if (this.#ended) return;
     this.#protocol._offer = kexLists(offerToClient(ciphers), true);
     if (bytes.length > 0) this.#parse(bytes);
   }
@@ -422,7 +413,7 @@ export class Transport {
     if (this.#ended) return;
     // Before anything else: what follows may find that too much waits, which is an end too.
     this.#ended = true;
-    clearTimeout(this.#openingTimer);
+    this.#opening?.stop();
     const socket = this.#socket;
     const { barrier } = this.#options;
     barrier.after(lingerMs, () => socket.destroy());
