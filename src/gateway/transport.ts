@@ -6,10 +6,11 @@
  */
 import type { Socket } from 'node:net';
 import { offerToClient } from './algorithms.ts';
-import { cipherFraming, createFramer, type Framer, type Framing, type Further, TAG } from './framing.ts';
+import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
+import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
 import { createReading, type Reading } from './reading.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
@@ -17,9 +18,6 @@ import { message, reader, WireError } from './wire.ts';
 
 /** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
-/** Before a login: what every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
-const SMALL_PACKET = 35_000;
-const LARGE_PACKET = 256 * 1024;
 /** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
 const LINGER_MS = 500;
@@ -41,17 +39,13 @@ export class Transport {
   readonly #protocol: Protocol;
   readonly #outbox: Outbox;
   readonly #reading: Reading;
-  readonly #framer: Framer;
+  readonly #packets: Packets;
   readonly #kexPayload: (payload: Buffer) => Further;
   #opening: Opening | undefined;
-  #in: Framing = 'other';
   #out: Framing = 'other';
-  #maxPacket = SMALL_PACKET;
   /** Whether somebody has logged in; until then little is taken and little answered. */
   #trusted = false;
   #received = 0;
-  /** The packet whose payload is being delivered, as it lies in memory. */
-  #frame: Buffer | undefined;
   /** Bytes that wait for the end of a key exchange. */
   #queued = 0;
   #sinceRekey = 0;
@@ -73,10 +67,6 @@ export class Transport {
       this.#ended = true;
       options.socket.destroy();
     });
-    this.#framer = createFramer(
-      (header) => this.#bodyLength(header),
-      (packet) => this.#deliver(packet),
-    );
     this.#protocol = createProtocol({
       ident: IDENT,
       offer: options.offer ?? offerToClient(undefined),
@@ -88,6 +78,7 @@ export class Transport {
       onDisconnect: (text) => this.#finish({ by: 'peer', text }),
       onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
     });
+    this.#packets = createPackets(this.#protocol);
     this.#kexPayload = this.#protocol._onPayload;
     this.#protocol._onPayload = (payload) => this.#onPayload(payload);
     this.#listen();
@@ -120,7 +111,7 @@ export class Transport {
   /** Somebody has logged in: from now on larger packets are taken, any number of them, new keys and pings. */
   trust(): void {
     this.#trusted = true;
-    this.#maxPacket = LARGE_PACKET;
+    this.#packets.max = LARGE_PACKET;
   }
 
   /** New keys where the present ones are older than this (RFC 4253, section 9). */
@@ -149,7 +140,7 @@ export class Transport {
    * `payload` holds ciphertext.
    */
   forward(from: Transport, payload: Buffer): void {
-    const frame = from.#frame;
+    const frame = from.#packets.frame;
     const cipher = this.#protocol._cipher;
     const block = this.#out === 'gcm' ? 15 : 7;
     if (
@@ -259,9 +250,10 @@ export class Transport {
 
   #onHeader(software: string): void {
     this.software = software;
+    const packets = this.#packets;
     const ssh2Parse = this.#protocol._parse.bind(this.#protocol);
     this.#protocol._parse = (chunk, from, length) =>
-      this.#in === 'other' ? ssh2Parse(chunk, from, length) : this.#framer.read(chunk, from);
+      packets.framing === 'other' ? ssh2Parse(chunk, from, length) : packets.read(chunk, from);
   }
 
   #onKeys(negotiated: Negotiated): void {
@@ -271,7 +263,7 @@ export class Transport {
     const server = this.#options.hostKey !== undefined;
     const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
     const outbound = server ? negotiated.sc.cipher : negotiated.cs.cipher;
-    this.#in = cipherFraming(inbound, this.#protocol._decipher);
+    this.#packets.framing = cipherFraming(inbound, this.#protocol._decipher);
     this.#out = cipherFraming(outbound, this.#protocol._cipher);
     if (this.#ready) {
       this.#measure();
@@ -280,35 +272,6 @@ export class Transport {
     }
     this.#ready = true;
     this.#options.onReady(negotiated);
-  }
-
-  /** The length field, which GCM sends in the clear and ChaCha20-Poly1305 encrypts by itself. */
-  #bodyLength(header: Buffer): number {
-    const decipher = this.#protocol._decipher;
-    const gcm = this.#in === 'gcm';
-    const length = gcm
-      ? header.readUInt32BE(0)
-      : (decipher._instance?.decryptLen?.(header, decipher.inSeqno) ?? 0);
-    const block = gcm ? 16 : 8;
-    if (length > this.#maxPacket || length < block || length % block !== 0)
-      throw new Error('bad packet length');
-    return length;
-  }
-
-  #deliver(packet: Buffer): Further {
-    const decipher = this.#protocol._decipher;
-    const length = packet.length - 4 - TAG;
-    const body = packet.subarray(4, 4 + length);
-    const tag = packet.subarray(4 + length);
-    if (this.#in === 'gcm') decipher._instance?.decrypt(body, length, tag);
-    else decipher._instance?.decrypt(body, tag, decipher.inSeqno);
-    decipher.inSeqno = (decipher.inSeqno + 1) >>> 0;
-    const padding = body[0] ?? 0;
-    if (padding < 4 || padding + 2 > length) throw new Error('bad padding length');
-    this.#frame = packet;
-    const further = decipher._onPayload(packet.subarray(5, 4 + length - padding));
-    this.#frame = undefined;
-    return further;
   }
 
   /** RFC 4344, section 3: new keys before a cipher has seen too much. */
