@@ -48,12 +48,13 @@ const allowed: Record<string, { rooms: string[]; reason: string }> = {
     rooms: ['domain'],
     reason: 'the database knows the rules, and nothing of who asks or over what wire',
   },
+  api: { rooms: [], reason: 'it is made from the YAML documents, and holds nothing else' },
   business: {
-    rooms: ['domain', 'store'],
+    rooms: ['domain', 'store', 'api'],
     reason: 'an API shares state with other rooms through the store only',
   },
   platform: {
-    rooms: ['domain', 'store'],
+    rooms: ['domain', 'store', 'api'],
     reason: 'an API shares state with other rooms through the store only',
   },
   identity: { rooms: ['domain', 'store'], reason: 'who someone is does not depend on what they ask for' },
@@ -68,10 +69,13 @@ const allowed: Record<string, { rooms: string[]; reason: string }> = {
   },
   'login-node': { rooms: ['domain'], reason: 'it stands for another machine, which has no database of ours' },
   http: {
-    rooms: ['domain'],
+    rooms: ['domain', 'api'],
     reason: 'operations are handed to it by app.ts, so that it mounts both APIs alike',
   },
-  cli: { rooms: ['domain'], reason: 'the client talks to the server over HTTP only, and must start quickly' },
+  cli: {
+    rooms: ['domain', 'api'],
+    reason: 'the client talks to the server over HTTP only, and must start quickly',
+  },
 };
 
 test('every room has its rule', () => {
@@ -157,10 +161,16 @@ test('nothing imports app.ts but what starts it', () => {
   );
 });
 
-test('no file imports itself by way of others (types aside)', () => {
+/** Folders whose files still import each other's types in circles, and why for now. */
+const circular: Record<string, string> = {
+  gateway: 'a session, its events and its relay still know each other',
+};
+
+test('no file imports itself by way of others, types included', () => {
   const edges = new Map<string, string[]>();
   for (const { from, to, isOurs, isType } of imports) {
-    if (isOurs && !isType && sources.has(to)) edges.set(from, [...(edges.get(from) ?? []), to]);
+    if (!isOurs || !sources.has(to) || (isType && roomOf(from) in circular)) continue;
+    edges.set(from, [...(edges.get(from) ?? []), to]);
   }
   const done = new Set<string>();
   const circles: string[] = [];
@@ -197,6 +207,7 @@ test('every import is of a file that exists, a package that package.json names, 
 const mains: Record<string, string[]> = { http: ['api.ts'], cli: ['program.ts'] };
 for (const room of rooms) {
   const own = files.filter((file) => roomOf(file) === room);
+  if (room === 'api') continue; // made by scripts/generate.ts, which says so at the head of each
   const heads = room === 'domain' ? own : (mains[room] ?? ['index.ts']).map((name) => `${room}/${name}`);
   test(`${room} begins with a comment that says what it is for`, () => {
     for (const file of heads) assert.match(sources.get(file) ?? '', /^\/\*\*[\s\S]{20,}?\*\//, `src/${file}`);
@@ -205,7 +216,7 @@ for (const room of rooms) {
 
 test('no file is longer than 400 lines, and most have fewer than 100', () => {
   const lengths = [...sources]
-    .filter(([file]) => !file.endsWith('/openapi.ts'))
+    .filter(([file]) => roomOf(file) !== 'api')
     .map(([file, text]) => ({ file, lines: text.split('\n').length }));
   assert.deepEqual(
     lengths.filter(({ lines }) => lines > 400).map(({ file }) => file),

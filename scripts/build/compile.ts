@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import type { ServerCommands } from '../../src/cli/program.ts';
+import type { ServerCommands } from '../../src/cli/server-commands.ts';
 import { createCodeLoader } from './executable/code.ts';
 import { giveParts } from './executable/parts.ts';
 

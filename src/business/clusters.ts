@@ -10,7 +10,7 @@ import { findMembership } from '../store/members.ts';
 import { findObservation, type Observation } from '../store/observations.ts';
 import { withoutLapsed } from '../store/reservations.ts';
 import { fromTime } from '../store/time.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
 /** The organization's clusters in order of creation; none for a member without `clusters.read`. */

@@ -4,12 +4,8 @@
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
-import type { SignedHead } from '../domain/audit-head.ts';
-import type { HostRules } from '../domain/host-settings.ts';
-import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
-import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
-import type { Cluster } from '../store/clusters.ts';
-import type { Store } from '../store/index.ts';
+import type { operations } from '../api/business.ts';
+import type { OperationsOf } from '../domain/operation.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { setLoginPreferences } from './login-preferences.ts';
 import { operatorAdmitMachine, operatorListMachines, operatorQuarantineMachine } from './machines.ts';
@@ -30,7 +26,7 @@ import {
   setMemberRole,
   setMemberUsername,
 } from './memberships.ts';
-import type { operations } from './openapi.ts';
+import type { BusinessDeps } from './operation.ts';
 import { operatorGetAuditHead, operatorListAuditEntries, operatorListAuditHeads } from './operator/audit.ts';
 import {
   operatorCheckCluster,
@@ -38,12 +34,7 @@ import {
   operatorListClusters,
   operatorReleaseCluster,
 } from './operator/clusters.ts';
-import {
-  type GatewayView,
-  operatorCloseSession,
-  operatorGetGateway,
-  operatorListSessions,
-} from './operator/gateway.ts';
+import { operatorCloseSession, operatorGetGateway, operatorListSessions } from './operator/gateway.ts';
 import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
 import { operatorListIdentities, operatorRebindIdentity } from './operator/identities.ts';
 import { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
@@ -81,6 +72,7 @@ import {
 import { getResourceAccess, listResourceGrants } from './resource-grants.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 
+/** By their names in the document; the other way to call an operation (`x-alias-of`) is answered by that operation. */
 export const businessOperations = {
   getMe,
   setLoginPreferences,
@@ -149,21 +141,4 @@ export const businessOperations = {
   operatorListMachines,
   operatorAdmitMachine,
   operatorQuarantineMachine,
-};
-
-/** What every operation here works with. */
-export interface BusinessDeps {
-  store: Store;
-  gateway: GatewayView;
-  /** Signs the audit trail. */
-  audit: { publicKey: string; sign(): Promise<SignedHead | undefined> };
-  /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
-  hashPassword: ((password: string) => Promise<string>) | undefined;
-  /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
-  checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
-  /** What a lab may ask of the service's own host. */
-  hostRules: HostRules;
-}
-
-export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
-export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;
+} satisfies OperationsOf<operations, BusinessDeps, 'registerSshKeyForOrganization'>;

@@ -3,7 +3,7 @@ import { parseLoginShell } from '../domain/login-shell.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { runCommand } from '../store/commands.ts';
 import { updateLoginShell } from '../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** Sets the login shell. Sending the one that is set already starts nothing on the clusters. */
 export async function setLoginPreferences(

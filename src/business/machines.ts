@@ -3,7 +3,7 @@ import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { findCluster, raiseDesiredGeneration } from '../store/clusters.ts';
 import { findMachine, listMachines, type Machine, updateMachineState } from '../store/machines.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { operatorCommand } from './operator/command.ts';
 import { requireStaff } from './operator/staff.ts';
 

@@ -2,7 +2,7 @@
 import { DomainError } from '../domain/error.ts';
 import { listMembershipsOf, type Membership } from '../store/members.ts';
 import { findUser } from '../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
 export async function getMe(

@@ -11,8 +11,8 @@ import {
 } from '../store/members.ts';
 import { updateMemberPermissions } from '../store/memberships.ts';
 import { whileUnchanged } from '../store/unchanged.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
 import { membershipBody } from './me.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
 

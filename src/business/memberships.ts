@@ -17,9 +17,9 @@ import {
   updateUsername,
 } from '../store/memberships.ts';
 import { findOrCreateUser } from '../store/users.ts';
-import type { BusinessDeps, BusinessRequest } from './index.ts';
 import { membershipBody } from './me.ts';
 import { memberNotFound } from './members.ts';
+import type { BusinessDeps, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
 

@@ -6,7 +6,7 @@ import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import * as organizations from '../store/organizations.ts';
 import { findOrganization, type Organization } from '../store/organizations.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** An organization the caller belongs to; to anyone else it does not exist. */
 export async function getOrganization(

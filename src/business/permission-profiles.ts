@@ -1,6 +1,6 @@
 /** The permission catalog. */
 import { fullCatalog, permissionProfiles } from '../domain/permission.ts';
-import type { BusinessReply } from './index.ts';
+import type { BusinessReply } from './operation.ts';
 
 /** Every permission with what it includes, and the named presets; the same for everyone. */
 export async function listPermissionProfiles(): Promise<BusinessReply<'listPermissionProfiles'>> {

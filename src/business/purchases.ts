@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import * as purchases from '../store/purchases.ts';
 import { fromTime } from '../store/time.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { operatorCommand } from './operator/command.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound } from './organizations.ts';

@@ -4,7 +4,7 @@ import type { CommandReply } from '../domain/operation.ts';
 import { findCluster } from '../store/clusters.ts';
 import { findMembership } from '../store/members.ts';
 import * as reservations from '../store/reservations.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { operatorCommand } from './operator/command.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound } from './organizations.ts';

@@ -6,7 +6,7 @@ import { findCluster } from '../store/clusters.ts';
 import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
 import { findMembership } from '../store/members.ts';
 import { listStaffKeys } from '../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** The caller's live grants, in clusters of any organization. */
 export async function listResourceGrants(

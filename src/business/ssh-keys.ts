@@ -5,7 +5,7 @@ import type { CommandReply } from '../domain/operation.ts';
 import { parseSshPublicKey } from '../domain/ssh-key.ts';
 import { runCommand } from '../store/commands.ts';
 import * as keys from '../store/ssh-keys.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** The caller's keys, revoked ones included, and the generation of the set. */
 export async function listSshKeys(

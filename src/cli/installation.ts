@@ -3,8 +3,8 @@ import { type Command, Option } from 'commander';
 import { usage } from './exit.ts';
 import { example } from './flags.ts';
 import { interruptible } from './interrupt.ts';
-import type { InstallationOptions, ServerCommands, ServiceOptions } from './program.ts';
 import { startProgress } from './progress.ts';
+import type { InstallationOptions, ServerCommands, ServiceOptions } from './server-commands.ts';
 
 /** Adds them all. */
 export function addInstallation(

@@ -18,7 +18,7 @@ export interface CommandHeaders {
 /** The part of a generated operation type that requests are made from. */
 export interface OperationType {
   // biome-ignore lint/complexity/noBannedTypes: `{}` is what an operation without parameters has
-  parameters: { path?: {}; query?: {} };
+  parameters: { path?: {}; query?: {}; header?: {} };
   requestBody?: unknown;
   // biome-ignore lint/complexity/noBannedTypes: responses are keyed by status
   responses: {};
@@ -48,5 +48,21 @@ export interface CommandReply<T> {
   replayed: boolean;
   result: T;
 }
+
+/**
+ * Every operation of a document, each with its own request and reply; `Alias` are those that another one answers. A list of
+ * functions that `satisfies` this misses none, names none wrong, and answers nothing else than the document says.
+ */
+export type OperationsOf<Api, Deps, Alias extends keyof Api = never> = {
+  [Id in Exclude<keyof Api, Alias>]: (
+    deps: Deps,
+    request: Request<Api[Id] & OperationType>,
+  ) => Promise<AnswerOf<Api[Id] & OperationType>>;
+};
+
+/** What an operation returns. Only commands have headers in the document, and say what became of the command. */
+type AnswerOf<T extends OperationType> = [NonNullable<T['parameters']['header']>] extends [never]
+  ? ReplyOf<T>
+  : CommandReply<ReplyOf<T>>;
 
 type JsonOf<T> = T extends { content: { 'application/json': infer Body } } ? Body : undefined;

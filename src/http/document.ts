@@ -28,7 +28,7 @@ export interface DocumentOperation {
 const usualBodyLimit = 2 ** 20;
 
 export function loadDocument(api: 'business' | 'platform'): Document {
-  return JSON.parse(programText(`http/openapi/${api}.json`)) as Document;
+  return JSON.parse(programText(`api/${api}.json`)) as Document;
 }
 
 /** Every operation of a document, in its order. */

@@ -5,7 +5,7 @@ import { listGrantedClusters } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { whileUnchanged } from '../store/unchanged.ts';
 import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the organization's clusters that the caller can see, by ID. */

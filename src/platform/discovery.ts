@@ -1,5 +1,5 @@
 /** How a client finds the issuer and what a token must carry (contract, "Authentication"; RFC 9728). */
-import type { PlatformDeps, PlatformReply } from './index.ts';
+import type { PlatformDeps, PlatformReply } from './operation.ts';
 
 /** The discovery document; the one operation that needs no token. */
 export async function getProtectedResource({

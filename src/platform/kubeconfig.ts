@@ -12,7 +12,7 @@ import { findMembership } from '../store/members.ts';
 import { findObservation, reportOf } from '../store/observations.ts';
 import { fromTime } from '../store/time.ts';
 import { clusterOf, requireClusterId } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
 /** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;

@@ -5,7 +5,7 @@ import type { Cluster } from '../store/clusters.ts';
 import { listMachines as listClusterMachines, type Machine } from '../store/machines.ts';
 import { fromTime } from '../store/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the machines of a cluster that the caller may see, by ID. */

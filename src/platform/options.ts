@@ -6,7 +6,7 @@ import { findObservation, reportOf } from '../store/observations.ts';
 import { sumActivePurchases } from '../store/purchases.ts';
 import { fromTime } from '../store/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
 /** The options of a cluster that the caller may see, from its latest report. */
 export async function getClusterOptions(

@@ -11,7 +11,7 @@ import {
   updateSchedulerConfiguration,
 } from '../store/scheduler-configurations.ts';
 import { clusterOf, requireClusterId, requirePermission } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
 const permission = 'clusters.configure';
 

@@ -4,7 +4,7 @@ import { isRecent } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
 import { findPersonOnCluster } from '../store/access-facts.ts';
 import { requireClusterId, requirePermission } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
 export async function getSshAccess(

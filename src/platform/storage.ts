@@ -3,7 +3,7 @@ import { DomainError } from '../domain/error.ts';
 import { storageInventory } from '../domain/options.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { canReadClusters } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './index.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 import { optionFacts } from './options.ts';
 
 /** An entry for every cluster that the organization owns, or owned. */

@@ -1,8 +1,7 @@
 /** Attempts to change something, as the audit trail has them: done, or refused, up to a bound that nobody can flood. */
 import { DomainError, type ErrorCode } from '../domain/error.ts';
-import type { CommandHeaders } from '../domain/operation.ts';
+import type { Caller, CommandHeaders } from '../domain/operation.ts';
 import { type AuditEntry, appendAuditEntry } from './audit.ts';
-import type { Command } from './commands.ts';
 import type { Store } from './index.ts';
 import { toTime } from './time.ts';
 
@@ -13,9 +12,13 @@ export type About = Pick<
 >;
 
 /** What the trail says of an attempt, besides what became of it. */
-export type Attempt = Pick<Command, 'operation' | 'caller' | 'about' | 'now'> & {
+export interface Attempt {
+  operation: string;
   headers: Pick<CommandHeaders, 'auditReason'>;
-};
+  caller: Caller;
+  about: About;
+  now: number;
+}
 
 /** The entry of an attempt. */
 export function entryOf({ operation, headers, caller, about, now }: Attempt, result: string): AuditEntry {

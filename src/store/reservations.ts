@@ -4,11 +4,11 @@
  */
 import type { Selectable } from 'kysely';
 import { newId } from '../domain/id.ts';
-import type { Cluster } from './clusters.ts';
 import type { Reader, Tx } from './index.ts';
-import type { ReservationTable } from './schema.ts';
+import type { ClusterTable, ReservationTable } from './schema.ts';
 import { fromTime, toTime } from './time.ts';
 
+type Cluster = Selectable<ClusterTable>;
 export type Reservation = Selectable<ReservationTable>;
 
 export async function findReservation(

@@ -1,4 +1,4 @@
-import type { ServerCommands } from '../../src/cli/program.ts';
+import type { ServerCommands } from '../../src/cli/server-commands.ts';
 
 const none = async () => {
   throw new Error('not to be called');

@@ -5,7 +5,7 @@ import { createAuthorize } from '../../src/app-authorize.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { Report } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import type { PlatformDeps, PlatformRequest } from '../../src/platform/index.ts';
+import type { PlatformDeps, PlatformRequest } from '../../src/platform/operation.ts';
 import { getSshAccess } from '../../src/platform/ssh-access.ts';
 import { updateListedUsers } from '../../src/store/access-list-users.ts';
 import { acceptAccessLists, createAccessList } from '../../src/store/access-lists.ts';

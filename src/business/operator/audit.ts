@@ -8,7 +8,7 @@ import { findClusterByName } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
 import { fromTime, toTime } from '../../store/time.ts';
 import { findUserByEmail } from '../../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
 /** A page of the trail, oldest first. */

@@ -18,7 +18,7 @@ import { findObservation, reportOf } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { withoutLapsed } from '../../store/reservations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
 

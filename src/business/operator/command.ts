@@ -2,7 +2,7 @@
 import type { CommandReply, Request } from '../../domain/operation.ts';
 import type { About } from '../../store/attempts.ts';
 import { type CommandBody, runCommand } from '../../store/commands.ts';
-import type { BusinessDeps } from '../index.ts';
+import type { BusinessDeps } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
 /** Runs `change` as a command of the caller. `meaning` is what makes a replay the same request. */

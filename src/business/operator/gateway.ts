@@ -1,38 +1,10 @@
 /** The SSH gateway, as operators see it: its keys, and who is connected. */
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { OpenSession } from '../gateway-view.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
-
-/** What the rest of the house knows of the gateway. */
-export interface GatewayView {
-  hostname: string;
-  port: number;
-  /** What it shows to people: `ssh-ed25519 AAAA…`. */
-  hostKey: string;
-  /** What it shows to login nodes. */
-  publicKey: string;
-  sessions(): readonly OpenSession[];
-  /** Ends a session with a word to the person; whether there was one. */
-  close(sessionId: string, text: string): boolean;
-}
-
-export interface OpenSession {
-  id: string;
-  loginName: string;
-  clusterId: string;
-  userId: string;
-  username: string;
-  keyId: string;
-  fingerprint: string;
-  remoteAddress: string;
-  loginNode: string;
-  openedAt: string;
-  channels: number;
-  bytesUp: number;
-  bytesDown: number;
-}
 
 /** How people and login nodes know the gateway. */
 export async function operatorGetGateway(

@@ -13,7 +13,7 @@ import {
 import type { Tx } from '../../store/index.ts';
 import { fromTime, toTime } from '../../store/time.ts';
 import { findOrCreateUser } from '../../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { grantBody } from '../resource-grants.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';

@@ -2,7 +2,7 @@
 import type { CommandReply } from '../../domain/operation.ts';
 import { listIdentities, updateIdentityAt } from '../../store/identities.ts';
 import type { Reader } from '../../store/index.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requirePerson } from './people.ts';
 import { requireStaff } from './staff.ts';

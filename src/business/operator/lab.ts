@@ -14,7 +14,7 @@ import { exportLab, takeSteps } from '../../store/lab.ts';
 import { findObservation, type StoredReport } from '../../store/observations.ts';
 import { toTime } from '../../store/time.ts';
 import { listDeactivatedEmails } from '../../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
 

@@ -13,8 +13,8 @@ import {
   updateOrganizationName,
 } from '../../store/organizations.ts';
 import { findOrCreateUser } from '../../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
 import { membershipBody } from '../me.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requireOrganization } from '../organizations.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';

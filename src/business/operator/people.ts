@@ -22,7 +22,7 @@ import {
   updateLifecycle,
   updateStaffKeys,
 } from '../../store/users.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../index.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
 

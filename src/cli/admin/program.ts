@@ -8,7 +8,7 @@
 import type { Command } from 'commander';
 import { newPassword } from '../ask.ts';
 import { example } from '../flags.ts';
-import type { BootstrapOptions, ServerCommands } from '../program.ts';
+import type { BootstrapOptions, ServerCommands } from '../server-commands.ts';
 import { addNoun, addVerb } from '../verb.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';

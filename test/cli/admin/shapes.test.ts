@@ -1,6 +1,6 @@
 /** What the command line believes of the API's answers is what openapi/business.yaml promises: the compiler checks it. */
 import { test } from 'node:test';
-import type { components, operations } from '../../../src/business/openapi.ts';
+import type { components, operations } from '../../../src/api/business.ts';
 import type { AuditEntry } from '../../../src/cli/admin/audit.ts';
 import type { Cluster } from '../../../src/cli/admin/cluster.ts';
 import type { Gateway } from '../../../src/cli/admin/gateway.ts';

@@ -1,6 +1,7 @@
 /** What the everyday commands believe of the APIs' answers is what openapi/*.yaml promise: the compiler checks it. */
 import { test } from 'node:test';
-import type { components as business } from '../../../src/business/openapi.ts';
+import type { components as business } from '../../../src/api/business.ts';
+import type { components as platform } from '../../../src/api/platform.ts';
 import type { Me, Organization } from '../../../src/cli/everyday/caller.ts';
 import type { BusinessCluster, PlatformCluster } from '../../../src/cli/everyday/cluster.ts';
 import type { ClusterOptions } from '../../../src/cli/everyday/clusters.ts';
@@ -10,7 +11,6 @@ import type { Machine } from '../../../src/cli/everyday/machines.ts';
 import type { Member } from '../../../src/cli/everyday/members.ts';
 import type { SshAccess } from '../../../src/cli/everyday/ssh-access.ts';
 import type { StorageEntry } from '../../../src/cli/everyday/storage.ts';
-import type { components as platform } from '../../../src/platform/openapi.ts';
 
 type Business = business['schemas'];
 type Platform = platform['schemas'];

@@ -1,0 +1,26 @@
+/** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
+import type { operations } from '../api/business.ts';
+import type { SignedHead } from '../domain/audit-head.ts';
+import type { HostRules } from '../domain/host-settings.ts';
+import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
+import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
+import type { Cluster } from '../store/clusters.ts';
+import type { Store } from '../store/index.ts';
+import type { GatewayView } from './gateway-view.ts';
+
+/** What every operation here works with. */
+export interface BusinessDeps {
+  store: Store;
+  gateway: GatewayView;
+  /** Signs the audit trail. */
+  audit: { publicKey: string; sign(): Promise<SignedHead | undefined> };
+  /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
+  hashPassword: ((password: string) => Promise<string>) | undefined;
+  /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
+  checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
+  /** What a lab may ask of the service's own host. */
+  hostRules: HostRules;
+}
+
+export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
+export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

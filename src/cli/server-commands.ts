@@ -1,0 +1,47 @@
+/** What the command line asks of the server's part of the program. */
+
+export interface ServeOptions {
+  config?: string;
+  demo: boolean;
+  data?: string;
+}
+
+export interface BootstrapOptions {
+  config: string;
+  email: string;
+  name?: string;
+}
+
+/** Which installation on this host: its configuration file, or the data directory itself. */
+export interface InstallationOptions {
+  config?: string;
+  data?: string;
+}
+
+export interface ServiceOptions {
+  config: string;
+  user: string;
+  root: string;
+  dryRun: boolean;
+}
+
+/** What only the server's rooms can do, handed over by `main.ts`. */
+export interface ServerCommands {
+  /** Resolves to the exit status once the server was stopped. */
+  serve(options: ServeOptions): Promise<number>;
+  /** Makes an operator in the installation's data directory. Resolves to the exit status. */
+  bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
+  /** Writes the installation to a file. Resolves to the exit status. */
+  backup(
+    file: string,
+    options: InstallationOptions,
+    waiting: { onProgress(part: number): void; signal: AbortSignal },
+  ): Promise<number>;
+  /** Puts a backup in place. Resolves to the exit status. */
+  restore(file: string, options: InstallationOptions): Promise<number>;
+  /** Sets the service up under systemd. Resolves to the exit status. */
+  installService(options: ServiceOptions): Promise<number>;
+  printUnit(options: ServiceOptions): Promise<number>;
+  /** Names and versions of parts that only the server loads, for `andromeda version`. */
+  components?(): Promise<Record<string, string>>;
+}

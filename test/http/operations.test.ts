@@ -1,0 +1,43 @@
+/** The lists of operations are those of the documents: the compiler holds what these types say. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { operations as BusinessApi } from '../../src/api/business.ts';
+import type { operations as PlatformApi } from '../../src/api/platform.ts';
+import { businessOperations } from '../../src/business/index.ts';
+import type { BusinessDeps } from '../../src/business/operation.ts';
+import type { OperationsOf } from '../../src/domain/operation.ts';
+import { loadDocument, operationsOf } from '../../src/http/document.ts';
+import { platformOperations } from '../../src/platform/index.ts';
+import type { PlatformDeps } from '../../src/platform/operation.ts';
+
+type Business = OperationsOf<BusinessApi, BusinessDeps, 'registerSshKeyForOrganization'>;
+type Platform = OperationsOf<PlatformApi, PlatformDeps>;
+
+test('a missing, a misspelt or a wrong operation is a type error (tsc --noEmit holds it)', () => {
+  const { getMe, ...others } = businessOperations;
+  // @ts-expect-error an operation of the document is missing
+  others satisfies Business;
+  // @ts-expect-error there is no operation of that name
+  ({ ...others, getMee: getMe }) satisfies Business;
+  // @ts-expect-error it is the other way to call registerSshKey, which answers it
+  ({ ...businessOperations, registerSshKeyForOrganization: getMe }) satisfies Business;
+  // @ts-expect-error the reply is another one
+  ({ ...businessOperations, getMe: async () => ({ user: 7 }) }) satisfies Business;
+  // @ts-expect-error a command says what became of it
+  ({ ...businessOperations, setMemberRole: businessOperations.getMe }) satisfies Business;
+  const command = async () => ({ commandId: '', replayed: true });
+  // @ts-expect-error a read has no command to speak of
+  ({ ...platformOperations, getCluster: command }) satisfies Platform;
+  ({ ...businessOperations }) satisfies Business;
+  ({ ...platformOperations }) satisfies Platform;
+});
+
+for (const [api, list] of [
+  ['business', businessOperations],
+  ['platform', platformOperations],
+] as const) {
+  test(`the ${api} API has a function for every operation of its document, and no other`, () => {
+    const answering = operationsOf(loadDocument(api)).map(({ answeredBy }) => answeredBy);
+    assert.deepEqual(Object.keys(list).sort(), [...new Set(answering)].sort());
+  });
+}
