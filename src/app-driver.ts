@@ -3,16 +3,13 @@ import { join } from 'node:path';
 import type { Config } from './config.ts';
 import { DomainError } from './domain/error.ts';
 import type { KubernetesCheck } from './domain/kubernetes-rights.ts';
-import type { KubernetesSettings } from './domain/kubernetes-settings.ts';
 import type { LabCluster } from './domain/lab.ts';
-import type { SlurmSettings } from './domain/slurm-settings.ts';
 import type { Logger } from './log.ts';
 import { type Cluster, findCluster } from './store/clusters.ts';
 import type { Store } from './store/index.ts';
 import { findKubernetesAccess } from './store/kubernetes-access.ts';
-import { findObservation } from './store/observations.ts';
 import { findOrganization } from './store/organizations.ts';
-import type { Driver } from './sync/index.ts';
+import type { KubernetesDriver, SlurmDriver } from './sync/index.ts';
 
 /** Where people sign in, and the name that the API servers take from their tokens. */
 function usernameRule({ identity }: Config) {
@@ -22,30 +19,48 @@ function usernameRule({ identity }: Config) {
   };
 }
 
-async function kubernetesDriver(
-  cluster: Cluster,
-  settings: KubernetesSettings,
-  { config, store, log, now }: { config: Config; store: Store; log: Logger; now(): number },
-): Promise<Driver> {
-  const { createKubernetesDriver } = await import('./sync/drivers/kubernetes/index.ts');
-  const rule = usernameRule(config);
-  return createKubernetesDriver({
-    clusterId: cluster.id,
-    name: cluster.name,
-    settings,
-    access: () =>
-      findKubernetesAccess(store.read, cluster, rule.claim === 'sub' ? rule.issuer : undefined, now()),
-    rule,
-    log,
-  });
+type ClusterSettings = Pick<LabCluster, 'slurm' | 'kubernetes' | 'simulated'>;
+
+interface DriverDeps {
+  config: Config;
+  store: Store;
+  gatewayKey: string;
+  endSessions(loginNode: string): void;
+  log: Logger;
 }
 
-async function slurmDriver(
+/** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+export function subjectIssuer(config: Config): string | undefined {
+  const { claim, issuer } = usernameRule(config);
+  return claim === 'sub' ? issuer : undefined;
+}
+
+/** The driver of a cluster's Kubernetes side; `wake` is called when something there changed by itself. */
+export async function createKubernetesSide(
   cluster: Cluster,
-  settings: SlurmSettings,
-  deps: { config: Config; store: Store; endSessions(loginNode: string): void; log: Logger },
-): Promise<Driver> {
+  wake: () => void,
+  { config, store, log }: Pick<DriverDeps, 'config' | 'store' | 'log'>,
+): Promise<KubernetesDriver> {
+  const { kubernetes: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  if (!settings) {
+    const { createSimulatedKubernetesDriver } = await import('./sync/drivers/simulated/kubernetes.ts');
+    const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
+    return createSimulatedKubernetesDriver({
+      name: cluster.name,
+      scheduler,
+      ...simulatedPlace(cluster, config, store),
+    });
+  }
+  const { createKubernetesDriver } = await import('./sync/drivers/kubernetes/index.ts');
+  const rule = usernameRule(config);
+  return createKubernetesDriver({ clusterId: cluster.id, name: cluster.name, settings, rule, wake, log });
+}
+
+/** The driver of a cluster's Slurm side. */
+export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promise<SlurmDriver> {
   const { config, store, endSessions, log } = deps;
+  const { slurm: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  if (!settings) return simulatedSlurm(cluster, deps);
   const { createSlurmDriver } = await import('./sync/drivers/slurm/index.ts');
   const organization = await findOrganization(store.read, cluster.organization_id);
   if (!organization) throw new Error(`the organization of cluster ${cluster.name} is gone from the database`);
@@ -60,30 +75,24 @@ async function slurmDriver(
   });
 }
 
-/** Which rights we have at a cluster's API server. Throws `invalid_state` where it has none that we know. */
-export async function checkCluster(
-  cluster: Cluster,
-  { store, now }: { store: Store; now(): number },
-): Promise<KubernetesCheck> {
-  const { kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'kubernetes'>;
-  if (!kubernetes) {
-    throw new DomainError(
-      'invalid_state',
-      `Cluster ${cluster.name} has no kubernetes section to be checked.`,
-    );
-  }
-  const { checkKubernetes } = await import('./sync/drivers/kubernetes/check.ts');
-  const { grants } = await findKubernetesAccess(store.read, cluster, undefined, now());
-  const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
-  return checkKubernetes(kubernetes, [...roleIds].sort());
+/** Where a simulated cluster's settings and state are. */
+function simulatedPlace(cluster: Cluster, config: Config, store: Store) {
+  return {
+    async settings() {
+      const { driver } = (await findCluster(store.read, cluster.id)) ?? cluster;
+      const { simulated } = JSON.parse(driver) as ClusterSettings;
+      return simulated ?? { computeNodes: 0, gpusPerNode: 0 };
+    },
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+  };
 }
 
 /**
- * Why there is no login node for a simulated cluster, in words; undefined where there is one. Without root, its sessions
+ * Why there is no login node for a simulated Slurm side, in words; undefined where there is one. Without root, its sessions
  * have the rights of the service: they can read the keys that everybody's tokens are signed with.
  */
-function refusalOfLoginNode({ name, scheduler }: Cluster, config: Config, log: Logger): string | undefined {
-  if (process.getuid?.() === 0 || scheduler !== 'sunk' || config.demo) return undefined;
+function refusalOfLoginNode({ name }: Cluster, config: Config, log: Logger): string | undefined {
+  if (process.getuid?.() === 0 || config.demo) return undefined;
   const what =
     "its sessions run as the service's own account, which can read the service's keys and database";
   if (config.clusters.unsafeSimulatedLogins) {
@@ -98,41 +107,15 @@ function refusalOfLoginNode({ name, scheduler }: Cluster, config: Config, log: L
   return refusal;
 }
 
-/** The driver that a cluster's settings ask for, with what it needs of other rooms. */
-export async function createDriver(
+async function simulatedSlurm(
   cluster: Cluster,
-  deps: {
-    config: Config;
-    store: Store;
-    gatewayKey: string;
-    endSessions(loginNode: string): void;
-    log: Logger;
-    now(): number;
-  },
-): Promise<Driver> {
-  const { config, store, gatewayKey, endSessions, log } = deps;
-  const { slurm, kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'slurm' | 'kubernetes'>;
-  if (slurm && kubernetes) {
-    const { createBothDriver } = await import('./sync/drivers/both.ts');
-    return createBothDriver({
-      name: cluster.name,
-      slurm: await slurmDriver(cluster, slurm, deps),
-      kubernetes: await kubernetesDriver(cluster, kubernetes, deps),
-      hasReported: (await findObservation(store.read, cluster.id)) !== undefined,
-      log,
-      now: deps.now,
-    });
-  }
-  if (slurm) return slurmDriver(cluster, slurm, deps);
-  if (kubernetes) return kubernetesDriver(cluster, kubernetes, deps);
-  const { createSimulatedDriver } = await import('./sync/drivers/simulated/index.ts');
+  { config, store, gatewayKey, endSessions, log }: DriverDeps,
+): Promise<SlurmDriver> {
+  const { createSimulatedSlurmDriver } = await import('./sync/drivers/simulated/index.ts');
   const loginNodeRefusal = refusalOfLoginNode(cluster, config, log);
-  return createSimulatedDriver({
+  return createSimulatedSlurmDriver({
     name: cluster.name,
-    scheduler: cluster.scheduler,
-    settings: async () =>
-      JSON.parse((await findCluster(store.read, cluster.id))?.driver ?? cluster.driver).simulated,
-    dataDir: join(config.dataDir, 'clusters', cluster.id),
+    ...simulatedPlace(cluster, config, store),
     loginNodeRefusal,
     log,
     async startLoginNode(dataDir, accounts) {
@@ -158,4 +141,22 @@ export async function createDriver(
       };
     },
   });
+}
+
+/** Which rights we have at a cluster's API server. Throws `invalid_state` where it has none that we know. */
+export async function checkCluster(
+  cluster: Cluster,
+  { store, now }: { store: Store; now(): number },
+): Promise<KubernetesCheck> {
+  const { kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'kubernetes'>;
+  if (!kubernetes) {
+    throw new DomainError(
+      'invalid_state',
+      `Cluster ${cluster.name} has no kubernetes section to be checked.`,
+    );
+  }
+  const { checkKubernetes } = await import('./sync/drivers/kubernetes/check.ts');
+  const { grants } = await findKubernetesAccess(store.read, cluster, undefined, now());
+  const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
+  return checkKubernetes(kubernetes, [...roleIds].sort());
 }

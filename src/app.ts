@@ -5,7 +5,7 @@
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { createAuthorize } from './app-authorize.ts';
-import { checkCluster, createDriver } from './app-driver.ts';
+import { checkCluster, createKubernetesSide, createSlurmSide, subjectIssuer } from './app-driver.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './app-issuer.ts';
 import { type SessionRecords, startSessionRecords } from './app-records.ts';
 import { type Audit, startAudit } from './audit/index.ts';
@@ -117,18 +117,21 @@ export async function startApp(options: AppOptions): Promise<App> {
     // stops, and not that their login node did.
     const loop = await startSyncLoop({
       store,
-      createDriver: (cluster) =>
-        createDriver(cluster, {
-          config,
-          store,
-          gatewayKey: clientKey.publicKey,
-          endSessions: (loginNode) => {
-            const text = 'The login node is restarting. Log in again in a moment.';
-            gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
-          },
-          log,
-          now,
-        }),
+      drivers: {
+        slurm: (cluster) =>
+          createSlurmSide(cluster, {
+            config,
+            store,
+            gatewayKey: clientKey.publicKey,
+            endSessions: (loginNode) => {
+              const text = 'The login node is restarting. Log in again in a moment.';
+              gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+            },
+            log,
+          }),
+        kubernetes: (cluster, wake) => createKubernetesSide(cluster, wake, { config, store, log }),
+      },
+      subjectIssuer: subjectIssuer(config),
       intervalMs: config.sync.intervalMs,
       log,
       now,

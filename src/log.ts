@@ -24,6 +24,12 @@ type OpenSession = Partial<
   Login & { clusterId: string; userId: string; username: string; keyId: string; loginNode: string }
 >;
 
+/** A cluster by its name, and its Slurm or Kubernetes side. */
+interface ClusterSide {
+  cluster: string;
+  side: 'slurm' | 'kubernetes';
+}
+
 /** Every event and its fields. Times are milliseconds. */
 export interface LogEvents {
   'serve.ready': {
@@ -96,15 +102,12 @@ export interface LogEvents {
   'audit.destination.working': { destination: string };
   'audit.destination.failed': { destination: string; error: string };
 
-  'sync.passed': { cluster: string; ms: number };
-  'sync.applied': { cluster: string; generation: number; applied: boolean; activated: boolean; ms: number };
-  'sync.converged': { cluster: string; ms: number };
-  'sync.released': { cluster: string };
-  'sync.refused': { cluster: string; failure: string };
-  'sync.failed': { cluster: string; error: Thrown; failures: number; retryMs: number; ms: number };
-  /** One side of a cluster that runs Slurm and Kubernetes; the pass goes on with the other. */
-  'sync.side.failed': { cluster: string; side: string; error: Thrown; failures: number; retryMs: number };
-  'sync.discover.failed': { error: Thrown };
+  'sync.passed': ClusterSide & { ms: number };
+  'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
+  'sync.converged': ClusterSide & { ms: number };
+  'sync.released': ClusterSide;
+  'sync.refused': ClusterSide & { failure: string };
+  'sync.failed': ClusterSide & { error: Thrown; failures: number; retryMs: number; ms: number };
   'sync.notice.failed': { error: Thrown };
   'sync.sweep.failed': { error: Thrown };
 

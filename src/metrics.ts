@@ -95,7 +95,8 @@ export function createMetrics(now: () => number): Metrics {
     labelNames: ['destination'],
     registers,
   });
-  const passedAt = new Map<string, number>();
+  /** By cluster and side. */
+  const passedAt = new Map<string, { cluster: string; at: number }>();
   new Gauge({
     name: 'andromeda_sync_lag_seconds',
     help: 'Time since the last pass over a cluster that went well',
@@ -103,7 +104,12 @@ export function createMetrics(now: () => number): Metrics {
     registers,
     collect() {
       this.reset();
-      for (const [cluster, at] of passedAt) this.set({ cluster }, (now() - at) / 1000);
+      // A cluster lags as its slower side does.
+      const oldest = new Map<string, number>();
+      for (const { cluster, at } of passedAt.values()) {
+        oldest.set(cluster, Math.min(at, oldest.get(cluster) ?? at));
+      }
+      for (const [cluster, at] of oldest) this.set({ cluster }, (now() - at) / 1000);
     },
   });
 
@@ -112,17 +118,18 @@ export function createMetrics(now: () => number): Metrics {
       requests.inc({ api, operation, status });
       requestSeconds.observe({ api, operation }, ms / 1000);
     },
-    'sync.passed': ({ cluster, ms }) => {
-      passedAt.set(cluster, now());
+    'sync.passed': ({ cluster, side, ms }) => {
+      passedAt.set(`${cluster}/${side}`, { cluster: cluster, at: now() });
       passSeconds.observe({ outcome: 'done' }, ms / 1000);
     },
-    'sync.failed': ({ cluster, ms }) => {
+    'sync.failed': ({ cluster, side, ms }) => {
       // One that never went well has been lagging since it was first tried.
-      if (!passedAt.has(cluster)) passedAt.set(cluster, now());
+      const key = `${cluster}/${side}`;
+      if (!passedAt.has(key)) passedAt.set(key, { cluster: cluster, at: now() });
       passSeconds.observe({ outcome: 'failed' }, ms / 1000);
     },
     'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
-    'sync.released': ({ cluster }) => void passedAt.delete(cluster),
+    'sync.released': ({ cluster, side }) => void passedAt.delete(`${cluster}/${side}`),
     'gateway.login.accepted': () => logins.inc({ result: 'accepted', reason: '' }),
     'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason }),
     'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {

@@ -13,8 +13,8 @@ function linesOf(level: LogLevel, body: (log: ReturnType<typeof createLogger>) =
 
 test('an event is one JSON line with its time, its level, its name and its fields', () => {
   const [line, ...more] = linesOf('info', (log) => {
-    log.debug('sync.released', { cluster: 'left out' });
-    log.info('sync.released', { cluster: 'alpha\n"beta"' });
+    log.debug('sync.released', { cluster: 'left out', side: 'slurm' });
+    log.info('sync.released', { cluster: 'alpha\n"beta"', side: 'slurm' });
   });
   assert.deepEqual(more, []);
   assert.ok(Math.abs(Date.parse(line.time) - Date.now()) < 60_000);
@@ -23,6 +23,7 @@ test('an event is one JSON line with its time, its level, its name and its field
     time: line.time,
     event: 'sync.released',
     cluster: 'alpha\n"beta"',
+    side: 'slurm',
   });
 });
 
@@ -96,6 +97,6 @@ test('every event that the log knows happens somewhere', () => {
   assert.ok(names.length > 40);
   const code = texts.filter((text) => !text.includes('export interface LogEvents')).join('\n');
   const unused = names.filter((name) => !code.includes(`'${name}'`));
-  // `errand` in the loop makes their names.
-  assert.deepEqual(unused, ['sync.discover.failed', 'sync.notice.failed', 'sync.sweep.failed']);
+  // `inBackground` in the loop makes their names.
+  assert.deepEqual(unused, ['sync.notice.failed', 'sync.sweep.failed']);
 });

@@ -70,6 +70,7 @@ test('a refused login is counted with its reason, and a warning by its event', a
   log.info('gateway.login.refused', { id: '1', remoteAddress: '192.0.2.1', reason: 'key_revoked' });
   log.warn('sync.failed', {
     cluster: 'alpha',
+    side: 'slurm',
     error: new Error('gone'),
     failures: 1,
     retryMs: 500,

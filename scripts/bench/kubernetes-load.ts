@@ -32,8 +32,8 @@ function driver({ settings, clusterId, namespace }: LoadOrder) {
     clusterId,
     name: 'bench',
     settings,
-    access: async () => access,
     rule: { claim: 'email', issuer: 'https://issuer.invalid' },
+    wake() {},
     log: createLogger('silent'),
   });
   return {
@@ -52,9 +52,9 @@ function driver({ settings, clusterId, namespace }: LoadOrder) {
         });
       }
       const signal = AbortSignal.timeout(120_000);
-      await kubernetes.permit?.(signal);
-      const { kubernetesFailure } = await kubernetes.observe(signal);
-      if (kubernetesFailure !== undefined) throw new Error(kubernetesFailure);
+      const applied = await kubernetes.apply(access, signal);
+      const failure = applied.failure ?? (await kubernetes.observe(signal)).failure;
+      if (failure !== null) throw new Error(failure);
     },
     close: () => kubernetes.close(),
   };

@@ -16,7 +16,7 @@ export function openSyncProgress(databaseFile: string): SyncProgress {
     `select min(coalesce(l.generation, 0)) as listed, min(coalesce(o.manifest_generation, 0)) as applied
      from clusters as c
      left join access_lists as l on l.cluster_id = c.id
-     left join observations as o on o.cluster_id = c.id`,
+     left join observations as o on o.cluster_id = c.id and o.side = 'slurm'`,
   );
   const read = () => lowest.get() as { listed: number; applied: number };
   return {

@@ -45,7 +45,7 @@ export async function getClusterAccess(
   const found = await readAccessList(store, clusterId);
   if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
   const { list, users } = found;
-  const observation = await findObservation(store.read, clusterId);
+  const observation = await findObservation(store.read, clusterId, 'slurm');
   const delivery = deliveryOf(cluster, list, observation, now);
   return {
     cluster_id: clusterId,

@@ -1,5 +1,5 @@
 /** Conditions: whether a part of a cluster works (contract, "Cluster options"). */
-import type { ConditionReport, Report } from './manifest.ts';
+import type { ConditionReport, SideReport } from './manifest.ts';
 
 export interface Condition extends ConditionReport {
   type: 'SUNKReady' | 'ControlPlaneAvailable' | 'StorageReady';
@@ -7,9 +7,9 @@ export interface Condition extends ConditionReport {
 }
 
 /** A report whose conditions all say since when: the driver's time, else the earlier report's while nothing turned. */
-export function withTransitionTimes<R extends Pick<Report, 'scheduler' | 'storage'>>(
+export function withTransitionTimes<R extends Pick<SideReport, 'scheduler' | 'storage'>>(
   report: R,
-  earlier: Pick<Report, 'scheduler' | 'storage'> | undefined,
+  earlier: Pick<SideReport, 'scheduler' | 'storage'> | undefined,
   at: string,
 ): R {
   const settled = { ...report };

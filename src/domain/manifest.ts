@@ -1,4 +1,4 @@
-/** What a driver is asked to make true, and what it reports back. Every kind of cluster speaks in these. */
+/** What a driver is asked to make true on the Slurm side, and what drivers of either side report back. */
 import type { SlurmConfiguration } from './slurm-configuration.ts';
 
 /** An access list as Platform accepted it: names frozen, numbers allocated; and the configuration that goes with it. */
@@ -43,13 +43,16 @@ export interface LoginNodeReport {
 export type LoginMode = 'Shared' | 'PerUser';
 
 /** How people log in to a cluster that reports this. */
-export function loginModeOf({ loginMode, loginNodes }: Pick<Report, 'loginMode' | 'loginNodes'>): LoginMode {
+export function loginModeOf({
+  loginMode,
+  loginNodes,
+}: Pick<SlurmReport, 'loginMode' | 'loginNodes'>): LoginMode {
   return loginMode ?? (loginNodes.some(({ username }) => username !== undefined) ? 'PerUser' : 'Shared');
 }
 
 /** The login nodes that answer and that `username` may use, in the order in which the cluster names them. */
 export function loginNodesFor(
-  report: Pick<Report, 'loginMode' | 'loginNodes'>,
+  report: Pick<SlurmReport, 'loginMode' | 'loginNodes'>,
   username: string,
 ): LoginNodeReport[] {
   const isPerUser = loginModeOf(report) === 'PerUser';
@@ -125,17 +128,28 @@ export interface KubernetesReport {
   kubeletVersion?: string;
 }
 
-/** What a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
-export interface Report {
-  /** The manifest that is in force there, 0 before the first. */
-  manifestGeneration: number;
+/** What either side of a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
+export interface SideReport {
+  /** The configuration that is in force there, 0 before the first. */
   desiredGeneration: number;
   controlPlaneReady: boolean;
   scheduler?: SchedulerReport;
   storage?: StorageReport;
+  /** Slurm's side has one where Slurm runs on Kubernetes and that is not a side of its own. */
   kubernetes?: KubernetesReport;
   /** Left out: which there are could not be asked for. */
   machines?: readonly MachineReport[] | undefined;
+  /** In words, what must be mended there by a person; null when nothing must. */
+  failure: string | null;
+}
+
+/** What the Kubernetes side says. Its configuration is the one with which it was asked: there is nothing to be taken over. */
+export type KubernetesSideReport = Omit<SideReport, 'desiredGeneration'>;
+
+/** What the Slurm side says. Its `failure` is what stands in the way of the manifest. */
+export interface SlurmReport extends SideReport {
+  /** The manifest that is in force there, 0 before the first. */
+  manifestGeneration: number;
   /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
   /** Left out: as the login nodes show. */
@@ -151,19 +165,8 @@ export interface Report {
    * should be there and is not has no keys and waits for one.
    */
   accounts: readonly AccountReport[];
-  /** In words, what stands in the way of the manifest and must be mended by a person; null when nothing does. */
-  failure: string | null;
-  /** In words, what keeps people's Kubernetes permissions from being as they should be. */
-  kubernetesFailure?: string | undefined;
-  /** Some machines could not be asked for: those that `machines` leaves out stay as they were. */
-  partialMachines?: boolean;
   /** Something there is not as the manifest in force says, and applying that again mends it. */
   drifted?: true;
-}
-
-/** In words, everything that must be mended by a person; null when nothing must. */
-export function failureOf(report: Pick<Report, 'failure' | 'kubernetesFailure'>): string | null {
-  return [report.failure, report.kubernetesFailure].filter((words) => words != null).join(' ') || null;
 }
 
 export type AccountReport = Pick<

@@ -1,7 +1,7 @@
 /** What a cluster is set up with, and what can be bought for it (contract, "Cluster options", "Storage inventory"). */
 import { isRecent } from './access-list.ts';
 import type { Condition } from './condition.ts';
-import type { ConditionReport, Report } from './manifest.ts';
+import type { ConditionReport, SideReport } from './manifest.ts';
 
 export type ObservedState = 'available' | 'unknown' | 'unavailable';
 export type Configured = 'configured' | 'not_configured' | 'unknown';
@@ -13,9 +13,7 @@ export interface OptionFacts {
   clusterState: 'provisioning' | 'active' | 'releasing' | 'released';
   /** The configuration that the cluster is to have. */
   desiredGeneration: number;
-  observation:
-    | { observedAt: number; report: Pick<Report, 'desiredGeneration' | 'scheduler' | 'storage'> }
-    | undefined;
+  observation: { observedAt: number; report: Pick<SideReport, 'scheduler' | 'storage'> } | undefined;
   /** Bytes of active purchases. */
   purchased: { ceph: number; nfs: number };
   now: number;
@@ -143,7 +141,7 @@ function observedAt({ observation }: OptionFacts): { observedAt?: string } {
   return observation ? { observedAt: new Date(observation.observedAt).toISOString() } : {};
 }
 
-function configuredScheduler(report: Report['scheduler']): ClusterOptions['scheduler']['configured'] {
+function configuredScheduler(report: SideReport['scheduler']): ClusterOptions['scheduler']['configured'] {
   if (!report) return { state: 'unknown' };
   return report.configured === null ? { state: 'none' } : { state: 'configured', value: report.configured };
 }
@@ -158,7 +156,7 @@ function schedulerCondition(scheduler: 'sunk' | 'kubernetes' | null | undefined)
 }
 
 /** WEKA's readiness is not observed. */
-function storageCondition(facts: OptionFacts, storage: Report['storage']): Condition | undefined {
+function storageCondition(facts: OptionFacts, storage: SideReport['storage']): Condition | undefined {
   return storage?.ceph || storage?.nfs ? condition(facts, 'StorageReady', storage.ready) : undefined;
 }
 
@@ -169,7 +167,7 @@ function condition(
   report: ConditionReport | undefined,
 ): Condition | undefined {
   if (!report) return undefined;
-  const observedGeneration = report.observedGeneration ?? facts.observation?.report.desiredGeneration;
+  const { observedGeneration } = report;
   if (observedGeneration !== facts.desiredGeneration) return undefined;
   return { type, ...report, observedGeneration };
 }
@@ -177,7 +175,7 @@ function condition(
 /** The quota is Ceph's, unless the cluster has NFS storage, which excludes Ceph. */
 function purchaseRoute(
   { organizationId, clusterId, purchased }: OptionFacts,
-  storage: Report['storage'],
+  storage: SideReport['storage'],
 ): StoragePurchaseRoute {
   const admitted = storage?.nfs ? purchased.nfs : purchased.ceph;
   return {

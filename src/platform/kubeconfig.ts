@@ -1,6 +1,5 @@
 /** How a person reaches a cluster's Kubernetes API. */
 import { stringify } from 'yaml';
-import { isRecent } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
 import { longestLasting } from '../domain/grant.ts';
 import { kubeconfig } from '../domain/kubeconfig.ts';
@@ -9,8 +8,7 @@ import type { Cluster } from '../store/clusters.ts';
 import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
-import { findObservation, reportOf } from '../store/observations.ts';
-import { fromTime } from '../store/time.ts';
+import { findClusterReport } from '../store/observations.ts';
 import { clusterOf, requireClusterId } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
@@ -68,15 +66,14 @@ async function readyApi(db: Reader, cluster: Cluster, now: number): Promise<Kube
   if (cluster.state !== 'active') {
     throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not active.`);
   }
-  const observation = await findObservation(db, cluster.id);
-  if (!observation || !isRecent(fromTime(observation.observed_at), now)) {
+  const { kubernetes } = await findClusterReport(db, cluster, now);
+  if (!kubernetes) {
     throw new DomainError(
       'invalid_state',
       'The cluster has not reported lately, so its Kubernetes API is not known to be ready.',
     );
   }
-  const { kubernetes } = reportOf(observation);
-  if (!kubernetes?.ready) {
+  if (!kubernetes.ready) {
     throw new DomainError('invalid_state', 'The Kubernetes API of the cluster is not ready.');
   }
   return kubernetes;

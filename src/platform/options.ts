@@ -2,9 +2,8 @@
 import { clusterOptions, type OptionFacts } from '../domain/options.ts';
 import type { Cluster } from '../store/clusters.ts';
 import type { Reader } from '../store/index.ts';
-import { findObservation, reportOf } from '../store/observations.ts';
+import { findClusterReport } from '../store/observations.ts';
 import { sumActivePurchases } from '../store/purchases.ts';
-import { fromTime } from '../store/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
@@ -21,8 +20,8 @@ export async function getClusterOptions(
 
 /** What the options and the storage of a cluster are derived from. */
 export async function optionFacts(db: Reader, cluster: Cluster, now: number): Promise<OptionFacts> {
-  const [observation, purchased] = await Promise.all([
-    findObservation(db, cluster.id),
+  const [report, purchased] = await Promise.all([
+    findClusterReport(db, cluster, now),
     sumActivePurchases(db, cluster.id),
   ]);
   return {
@@ -30,10 +29,7 @@ export async function optionFacts(db: Reader, cluster: Cluster, now: number): Pr
     organizationId: cluster.organization_id,
     clusterState: cluster.state,
     desiredGeneration: cluster.desired_generation,
-    observation: observation && {
-      observedAt: fromTime(observation.observed_at),
-      report: reportOf(observation),
-    },
+    observation: report.observedAt === undefined ? undefined : { observedAt: report.observedAt, report },
     purchased,
     now,
   };

@@ -67,7 +67,8 @@ export async function findPersonOnCluster(
     listActiveFingerprints(db, userId),
   ]);
   if (!row) return undefined;
-  const report = row.report === null ? undefined : reportOf({ report: row.report });
+  const report =
+    row.report === null || row.scheduler !== 'sunk' ? undefined : reportOf({ report: row.report });
   const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
@@ -121,7 +122,14 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
         .onRef('p.user_id', '=', 'u.id')
         .on('p.until_version', 'is', null),
     )
-    .leftJoin('observations as o', 'o.cluster_id', 'c.id')
+    .leftJoin('observations as o', (join) =>
+      join
+        .onRef('o.cluster_id', '=', 'c.id')
+        // Where there is no Slurm side, how lately the other one was looked at is shown.
+        .on((on) =>
+          on.or([on('o.side', '=', 'slurm'), on('c.scheduler', 'is', null), on('c.scheduler', '!=', 'sunk')]),
+        ),
+    )
     .leftJoin('observed_accounts as a', (join) =>
       join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'u.id'),
     )

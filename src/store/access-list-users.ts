@@ -75,6 +75,7 @@ export async function deletePastEntries(store: Store, orgId: string): Promise<bo
     .selectFrom('observations as o')
     .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
     .where('c.organization_id', '=', orgId)
+    .where('o.side', '=', 'slurm')
     .where('o.list_version', '>', 0)
     .select((eb) => eb.fn.min('o.list_version').as('version'))
     .executeTakeFirst();

@@ -45,26 +45,28 @@ export async function updateMachineState(
 }
 
 /**
- * Keeps what a cluster reported of its machines, all of them: new ones are registered, missing ones retired (unless
- * the report is of some only), and those that come back are who they were. A report that says nothing new writes one statement for all machines.
+ * Keeps what a side of a cluster reported of its machines, all of them: new ones are registered, those that come back are
+ * who they were, and missing ones are retired, except for `others`, which another side has; where it is not known which
+ * those are, none is retired. A report that says nothing new writes one statement for all machines.
  */
 export async function recordMachines(
   tx: Tx,
   clusterId: string,
   reports: readonly MachineReport[],
   now: number,
-  isPartial = false,
+  others: readonly string[] | 'unknown' = [],
 ): Promise<void> {
   const at = toTime(now);
   const known = await machinesOf(tx.db, clusterId);
   const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
   const names = [...reported.keys()];
-  if (!isPartial) await updateNodeCount(tx, clusterId, reported.size, now);
+  const isKnown = others !== 'unknown';
+  if (isKnown) await updateNodeCount(tx, clusterId, reported.size + others.length, now);
   for (const { id, name, report, retired_at } of known) {
     const latest = reported.get(name);
     reported.delete(name);
     const isRetired = retired_at !== null;
-    if (latest === undefined && isPartial) continue;
+    if (latest === undefined && (!isKnown || others.includes(name))) continue;
     if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
     await tx.db
       .updateTable('machines')
@@ -73,12 +75,13 @@ export async function recordMachines(
       .where('id', '=', id)
       .execute();
   }
+  const isAll = isKnown && others.length === 0;
   await tx.db
     .updateTable('machines')
     .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
     .where('cluster_id', '=', clusterId)
     .where('retired_at', 'is', null)
-    .$if(isPartial, (update) => update.where('name', 'in', names))
+    .$if(!isAll, (update) => update.where('name', 'in', names))
     .execute();
   for (const [name, report] of reported) {
     await tx.db

@@ -1,34 +1,84 @@
 /**
- * What clusters report; the latest report of each is kept. What a cluster confirmed of a person follows from the list
- * version that it has, so that a report costs a row and not one a person; only what it says of people by name is kept
- * by name.
+ * What the sides of clusters report; the latest report of each is kept. What a cluster confirmed of a person follows from
+ * the list version that it has, so that a report costs a row and not one a person; only what it says of people by name is
+ * kept by name.
  */
 import type { Selectable } from 'kysely';
+import { isRecent } from '../domain/access-list.ts';
 import { withTransitionTimes } from '../domain/condition.ts';
-import type { Report } from '../domain/manifest.ts';
+import type { MachineReport, SideReport, SlurmReport, StorageReport } from '../domain/manifest.ts';
+import { type ClusterReport, mergeMachines, mergeSides, type SideState } from '../domain/merged-report.ts';
+import { allSides, type Side, sidesOf } from '../domain/side.ts';
+import { clearLookFailure, listSideRows } from './cluster-sides.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
 import { recordMachines } from './machines.ts';
 import { prepared } from './prepared.ts';
 import type { ObservationTable, ObservedAccountTable } from './schema.ts';
-import { toTime } from './time.ts';
+import { fromTime, toTime } from './time.ts';
 
 export type Observation = Selectable<ObservationTable>;
 
-/** The part of a report that is kept as text: everything but the accounts. */
-export type StoredReport = Omit<Report, 'accounts'>;
+/** The part of a Slurm report that is kept as text: everything but the accounts. */
+export type StoredReport = Omit<SlurmReport, 'accounts'>;
 
-export async function findObservation(db: Reader, clusterId: string): Promise<Observation | undefined> {
-  return (await observationOf(db, clusterId))[0];
+/** The latest report of a side; undefined before the first. */
+export async function findObservation(
+  db: Reader,
+  clusterId: string,
+  side: Side,
+): Promise<Observation | undefined> {
+  return (await observationOf(db, clusterId, side))[0];
 }
 
-const observationOf = prepared((db, clusterId: string) =>
-  db.selectFrom('observations').selectAll().where('cluster_id', '=', clusterId),
+const observationOf = prepared((db, clusterId: string, side: string) =>
+  db
+    .selectFrom('observations')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('side', '=', side as Side),
 );
 
-/** What an observation says. */
+/** What is known of a cluster as a whole, from the latest reports of its sides. */
+export async function findClusterReport(
+  db: Reader,
+  cluster: { id: string; scheduler: string | null; driver: string },
+  now: number,
+): Promise<ClusterReport> {
+  const rows = new Map((await listSideRows(db, cluster.id)).map((row) => [row.side, row]));
+  const states: SideState[] = [];
+  for (const side of sidesOf(cluster)) {
+    const row = rows.get(side);
+    const observation = await findObservation(db, cluster.id, side);
+    states.push({
+      side,
+      observation: observation && {
+        observedAt: fromTime(observation.observed_at),
+        report: sideReportOf(observation),
+      },
+      lookFailure:
+        row?.look_failure == null
+          ? undefined
+          : { since: fromTime(row.look_failed_since ?? ''), words: row.look_failure },
+      applyFailure: row?.apply_failure ?? undefined,
+    });
+  }
+  return mergeSides(states, now);
+}
+
+/** The storage that the sides of a cluster last reported, however long ago. */
+export async function listReportedStorage(db: Reader, clusterId: string): Promise<StorageReport[]> {
+  const found = await Promise.all(allSides.map((side) => findObservation(db, clusterId, side)));
+  return found.flatMap((observation) => (observation && sideReportOf(observation).storage) ?? []);
+}
+
+/** What an observation of the Slurm side says. */
 export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {
   return JSON.parse(observation.report) as StoredReport;
+}
+
+function sideReportOf(observation: Pick<Observation, 'report'>): SideReport {
+  return JSON.parse(observation.report) as SideReport;
 }
 
 /** Accounts written in one go: few enough to take a few milliseconds. */
@@ -37,13 +87,13 @@ const pageSize = 200;
 const unflushed = { flush: false };
 
 /**
- * Keeps a report, and announces it when it says something new. Accounts that it names come first and those that it
- * names no more go last, so that nobody is unconfirmed in between.
+ * Keeps a report of the Slurm side, and announces it when it says something new. Accounts that it names come first and
+ * those that it names no more go last, so that nobody is unconfirmed in between.
  */
-export async function recordObservation(
+export async function recordSlurmReport(
   store: Store,
   clusterId: string,
-  report: Report,
+  report: SlurmReport,
   now: number,
 ): Promise<void> {
   const { accounts, ...rest } = report;
@@ -55,27 +105,13 @@ export async function recordObservation(
   }
   await store.write(async (tx) => {
     await nameAccounts(tx, named);
-    const before = await findObservation(tx.db, clusterId);
-    const at = toTime(now);
-    const text = JSON.stringify(withTransitionTimes(rest, before && reportOf(before), at));
-    const row = {
-      cluster_id: clusterId,
-      observed_at: at,
+    const columns = {
       manifest_generation: report.manifestGeneration,
-      desired_generation: report.desiredGeneration,
       list_version: await knownVersion(tx, clusterId, report.listVersion ?? 0),
-      failure: report.failure,
-      report: text,
     };
-    await saveObservation(tx.db, row);
-    // A control plane that does not answer names no machines; that is not the end of them.
-    const { machines } = report;
-    if (machines && (report.controlPlaneReady || machines.length > 0)) {
-      await recordMachines(tx, clusterId, machines, now, report.partialMachines);
-    }
-    if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
+    const isOther = await saveReport(tx, { clusterId, side: 'slurm', columns }, rest, now);
     await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
-    if (isNews || before?.report !== text) tx.changed({ observedClusterId: clusterId });
+    if (isNews || isOther) tx.changed({ observedClusterId: clusterId });
   }, unflushed);
   while (unnamed.length > 0) {
     const page = unnamed.splice(0, pageSize);
@@ -83,11 +119,89 @@ export async function recordObservation(
   }
 }
 
+/** Keeps a report of the Kubernetes side, and announces it when it says something new. */
+export async function recordKubernetesReport(
+  store: Store,
+  clusterId: string,
+  report: SideReport,
+  now: number,
+): Promise<void> {
+  await store.write(async (tx) => {
+    const columns = { manifest_generation: 0, list_version: 0 };
+    if (await saveReport(tx, { clusterId, side: 'kubernetes', columns }, report, now)) {
+      tx.changed({ observedClusterId: clusterId });
+    }
+  }, unflushed);
+}
+
+/** Returns whether the report says something else than the one before. */
+async function saveReport(
+  tx: Tx,
+  about: {
+    clusterId: string;
+    side: Side;
+    columns: Pick<Observation, 'manifest_generation' | 'list_version'>;
+  },
+  report: SideReport,
+  now: number,
+): Promise<boolean> {
+  const { clusterId, side, columns } = about;
+  const before = await findObservation(tx.db, clusterId, side);
+  const at = toTime(now);
+  const text = JSON.stringify(withTransitionTimes(report, before && sideReportOf(before), at));
+  await saveObservation(tx.db, {
+    cluster_id: clusterId,
+    side,
+    observed_at: at,
+    ...columns,
+    desired_generation: report.desiredGeneration,
+    failure: report.failure,
+    report: text,
+  });
+  await clearLookFailure(tx, clusterId, side);
+  // A control plane that does not answer names no machines; that is not the end of them.
+  const { machines } = report;
+  if (machines && (report.controlPlaneReady || machines.length > 0)) {
+    await recordSideMachines(tx, { clusterId, side }, machines, now);
+  }
+  if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
+  return before?.report !== text;
+}
+
+/** Of a cluster with another side, what that side said lately counts as well; until it spoke, none is retired. */
+async function recordSideMachines(
+  tx: Tx,
+  { clusterId, side }: { clusterId: string; side: Side },
+  machines: readonly MachineReport[],
+  now: number,
+): Promise<void> {
+  const [cluster] = await driverOf(tx.db, clusterId);
+  const otherSide = cluster && sidesOf(cluster).find((one) => one !== side);
+  if (otherSide === undefined) return recordMachines(tx, clusterId, machines, now);
+  const other = await findObservation(tx.db, clusterId, otherSide);
+  const isKnown = other !== undefined && isRecent(fromTime(other.observed_at), now);
+  const others = isKnown ? sideReportOf(other).machines : undefined;
+  const own = new Set(machines.map(({ name }) => name));
+  const merged =
+    side === 'slurm' ? mergeMachines(machines, others ?? []) : mergeMachines(others ?? [], machines);
+  await recordMachines(
+    tx,
+    clusterId,
+    merged.filter(({ name }) => own.has(name)),
+    now,
+    others ? merged.filter(({ name }) => !own.has(name)).map(({ name }) => name) : 'unknown',
+  );
+}
+
+const driverOf = prepared((db, clusterId: string) =>
+  db.selectFrom('clusters').select(['scheduler', 'driver']).where('id', '=', clusterId),
+);
+
 const saveObservation = prepared((db, row: Observation) =>
   db
     .insertInto('observations')
     .values(row)
-    .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row)),
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(row)),
 );
 
 /** Forgets what a cluster confirmed: its accounts are gone. */
@@ -127,7 +241,7 @@ type AccountRow = Selectable<ObservedAccountTable>;
 async function compareAccounts(
   db: Reader,
   clusterId: string,
-  accounts: Report['accounts'],
+  accounts: SlurmReport['accounts'],
 ): Promise<{ named: AccountRow[]; unnamed: string[] }> {
   const before = new Map<string, AccountRow>();
   for (let after = ''; ; ) {

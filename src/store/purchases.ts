@@ -10,7 +10,7 @@ import {
 } from '../domain/storage-purchase.ts';
 import type { Cluster } from './clusters.ts';
 import type { Reader, Tx } from './index.ts';
-import { findObservation, type StoredReport } from './observations.ts';
+import { listReportedStorage } from './observations.ts';
 import type { StoragePurchaseTable, StorageQuoteTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -47,9 +47,8 @@ export async function findStorageTarget(db: Reader, cluster: Cluster, except = '
     .where('id', '!=', except)
     .execute();
   const bought = new Set<string>(rows.map((row) => row.storage_type));
-  const observation = await findObservation(db, cluster.id);
-  const reported = observation && (JSON.parse(observation.report) as StoredReport).storage;
-  const types = storageTypes.filter((type) => bought.has(type) || reported?.[type]);
+  const reported = await listReportedStorage(db, cluster.id);
+  const types = storageTypes.filter((type) => bought.has(type) || reported.some((storage) => storage[type]));
   return { state: cluster.state, activeBytes: sums.ceph + sums.nfs, types };
 }
 

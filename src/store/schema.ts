@@ -5,6 +5,7 @@
 
 import type { AuditRecord } from '../domain/audit.ts';
 import type { SignedHead } from '../domain/audit-head.ts';
+import type { Side } from '../domain/side.ts';
 import type { StaffKey } from '../domain/staff.ts';
 
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
@@ -275,17 +276,29 @@ export interface AccessListUserTable {
 }
 
 /**
- * What a cluster last reported. `report` is the whole of it as JSON, the columns are what is asked for by key. Its
- * accounts are those of `list_version` (0: of none), but for the ones that it says something of its own about.
+ * What a side of a cluster last reported. `report` is the whole of it as JSON, the columns are what is asked for by key.
+ * Its accounts are those of `list_version` (0: of none), but for the ones that it says something of its own about.
  */
 export interface ObservationTable {
   cluster_id: string;
+  side: Side;
   observed_at: string;
   manifest_generation: number;
   desired_generation: number;
   list_version: number;
   failure: string | null;
   report: string;
+}
+
+/** What went wrong on a side of a cluster when it was last tried, in words; null: nothing. */
+export interface ClusterSideTable {
+  cluster_id: string;
+  side: Side;
+  look_failure: string | null;
+  look_failed_since: string | null;
+  apply_failure: string | null;
+  /** `done`: nothing of ours is left there. */
+  cleanup: string | null;
 }
 
 /** What a cluster says of a person by name, in place of what its list version says. */
@@ -351,6 +364,7 @@ export interface Schema {
   access_list_users: AccessListUserTable;
   organization_access_lists: OrganizationAccessListTable;
   observations: ObservationTable;
+  cluster_sides: ClusterSideTable;
   observed_accounts: ObservedAccountTable;
   reservations: ReservationTable;
   machines: MachineTable;

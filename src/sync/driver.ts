@@ -1,19 +1,15 @@
-import type { Manifest, Report } from '../domain/manifest.ts';
+/** The code for one side of one cluster: makes true there what should be, and says what is. */
+import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
+import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/manifest.ts';
 
-/** The code that makes a manifest true on one cluster, and says what is true there. */
-export interface Driver {
+interface SideDriver<Desired, Report, Outcome> {
   /**
-   * What the cluster is like now, asked of the cluster itself. Throws when it cannot be reached, in which case
-   * nothing is recorded and the last report ages. May be asked while `apply` is under way.
+   * What the side is like now, asked of the cluster itself. Throws when it cannot be reached; the last report ages then.
+   * May be asked while `apply` is under way.
    */
   observe(signal: AbortSignal): Promise<Report>;
-  /**
-   * Makes people's Kubernetes permissions as they should be at this moment; also while `apply` is under way. What
-   * stands in the way is in the next report. Left out where there are none.
-   */
-  permit?(signal: AbortSignal): Promise<void>;
-  /** Makes the manifest so. May be called again with the same one, and after having been cut off half-way. */
-  apply(manifest: Manifest, signal: AbortSignal): Promise<void>;
+  /** Makes it so. May be called again with the same, and after having been cut off half-way. */
+  apply(desired: Desired, signal: AbortSignal): Promise<Outcome>;
   /**
    * Takes away what we put there, and nothing else; homes stay. May be called again, and where nothing of ours is
    * left. Throws, in words for a person, when something is left that must go.
@@ -22,7 +18,21 @@ export interface Driver {
   /** Lets go of the cluster; changes nothing there. */
   close(): Promise<void>;
   /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
-  readonly followsSettings?: boolean;
+  readonly followsSettings: boolean;
   /** How long to wait for more changes when one comes, because applying one disturbs people as much as applying many. */
-  readonly gatherMs?: number;
+  readonly gatherMs: number;
 }
+
+/** What stands in the way of a Slurm manifest is in the next report. */
+export type SlurmDriver = SideDriver<Manifest, SlurmReport, void>;
+
+/** What became of people's permissions. */
+export interface KubernetesOutcome {
+  /** In words, what keeps them from being as they should be; null when nothing does. */
+  failure: string | null;
+  /** Whether trying again soon may help: a conflict or trouble at the server, and no missing right. */
+  retry: boolean;
+}
+
+/** It is handed what people hold at this moment. */
+export type KubernetesDriver = SideDriver<KubernetesAccess, KubernetesSideReport, KubernetesOutcome>;

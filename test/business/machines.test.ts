@@ -7,7 +7,7 @@ import type { MachineReport } from '../../src/domain/manifest.ts';
 import { completeRelease, startRelease } from '../../src/store/clusters.ts';
 import { type Change, openStore } from '../../src/store/index.ts';
 import { listMachines, recordMachines } from '../../src/store/machines.ts';
-import { recordObservation } from '../../src/store/observations.ts';
+import { recordSlurmReport } from '../../src/store/observations.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -341,9 +341,9 @@ test('a control plane that does not answer retires no machine', async () => {
     failure: null,
   };
   const names = async () => (await listMachines(store.read, alpha)).map(({ name }) => name);
-  await recordObservation(store, alpha, report, at(0));
-  await recordObservation(store, alpha, { ...report, controlPlaneReady: false, machines: [] }, at(1));
+  await recordSlurmReport(store, alpha, report, at(0));
+  await recordSlurmReport(store, alpha, { ...report, controlPlaneReady: false, machines: [] }, at(1));
   assert.deepEqual(await names(), ['a']);
-  await recordObservation(store, alpha, { ...report, machines: [] }, at(2));
+  await recordSlurmReport(store, alpha, { ...report, machines: [] }, at(2));
   assert.deepEqual(await names(), []);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Report } from '../../src/domain/manifest.ts';
+import type { SlurmReport } from '../../src/domain/manifest.ts';
 import {
   activateCluster,
   completeRelease,
@@ -8,13 +8,13 @@ import {
   startRelease,
   updateClusterSettings,
 } from '../../src/store/clusters.ts';
-import { recordObservation } from '../../src/store/observations.ts';
+import { recordSlurmReport } from '../../src/store/observations.ts';
 import { createReservation, endReservation } from '../../src/store/reservations.ts';
 import { alpha, physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const at = (minute: number) => Date.parse('2030-01-01T00:00:00.000Z') + minute * 60_000;
-const report = (names: readonly string[], controlPlaneReady = true): Report => ({
+const report = (names: readonly string[], controlPlaneReady = true): SlurmReport => ({
   manifestGeneration: 0,
   desiredGeneration: 1,
   controlPlaneReady,
@@ -34,7 +34,7 @@ async function open() {
     return cluster;
   };
   const reports = (names: readonly string[], minute: number, ready?: boolean) =>
-    recordObservation(store, alpha, report(names, ready), at(minute));
+    recordSlurmReport(store, alpha, report(names, ready), at(minute));
   const resize = (computeNodes: number, minute: number) =>
     store.write(async (tx) =>
       updateClusterSettings(tx, await find(), { simulated: { computeNodes, gpusPerNode: 8 } }, at(minute)),

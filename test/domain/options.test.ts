@@ -11,9 +11,14 @@ import {
 
 const now = Date.parse('2030-01-01T12:00:00.000Z');
 const report = {
-  desiredGeneration: 3,
-  scheduler: { configured: 'sunk', ready: { status: 'True' } },
-  storage: { ceph: true, weka: true, nfs: false, quotaBytes: 500, ready: { status: 'True' } },
+  scheduler: { configured: 'sunk', ready: { status: 'True', observedGeneration: 3 } },
+  storage: {
+    ceph: true,
+    weka: true,
+    nfs: false,
+    quotaBytes: 500,
+    ready: { status: 'True', observedGeneration: 3 },
+  },
 } as const;
 const facts: OptionFacts = {
   clusterId: 'c',
@@ -25,11 +30,23 @@ const facts: OptionFacts = {
   now,
 };
 const observedAt = '2030-01-01T11:59:59.000Z';
-const withReport = (change: object, more: Partial<OptionFacts> = {}): OptionFacts => ({
-  ...facts,
-  ...more,
-  observation: { observedAt: now - 1000, report: { ...report, ...change } },
-});
+type Part = { ready?: object };
+
+/** What a report changes; a condition that does not say of which configuration is of the one in force, 3. */
+const withReport = (
+  change: { scheduler?: object | undefined; storage?: object | undefined },
+  more: Partial<OptionFacts> = {},
+): OptionFacts => {
+  const changed = Object.entries(change as Record<string, Part | undefined>).map(([part, fields]) => {
+    const ready = fields?.ready && { ready: { observedGeneration: 3, ...fields.ready } };
+    return [part, fields && { ...fields, ...ready }];
+  });
+  return {
+    ...facts,
+    ...more,
+    observation: { observedAt: now - 1000, report: { ...report, ...Object.fromEntries(changed) } },
+  };
+};
 
 test('available: configured values, readiness, what can be bought and where', () => {
   assert.deepEqual(clusterOptions(facts), {

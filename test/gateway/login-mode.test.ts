@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthorize } from '../../src/app-authorize.ts';
 import type { LoginNodeReport } from '../../src/domain/manifest.ts';
-import { findObservation, recordObservation, reportOf } from '../../src/store/observations.ts';
+import { findObservation, recordSlurmReport, reportOf } from '../../src/store/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
@@ -30,7 +30,7 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
   assert.equal((await bob.ssh([bob.target, 'exit 3'])).status, 3);
 
   const { store } = service.app;
-  const observation = await findObservation(store.read, alpha);
+  const observation = await findObservation(store.read, alpha, 'slurm');
   assert.ok(observation);
   const { list_version: listVersion } = observation;
   const node = (username: string, port: number, up = true): LoginNodeReport => ({
@@ -43,7 +43,7 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
   });
   const report = (loginNodes: LoginNodeReport[]) => {
     const all = { ...reportOf(observation), listVersion, loginNodes, accounts: [] };
-    return recordObservation(store, alpha, all, Date.now());
+    return recordSlurmReport(store, alpha, all, Date.now());
   };
   const [fingerprint = ''] = (await bob.access())['key_fingerprints'] as string[];
   const authorize = createAuthorize({ store, graceMs: 0, now: Date.now });

@@ -56,7 +56,7 @@ test('the ClusterRole that is printed is all that it takes, and every rule of it
   const failureWith = async (rules: readonly Rule[]) => {
     api.accounts['andromeda'] = { user: 'andromeda', rules };
     for (const key of api.bindings.all.keys()) api.bindings.drop(key);
-    return (await lab.pass()).kubernetesFailure;
+    return (await lab.pass()).failure;
   };
   assert.equal(await failureWith(role.rules), undefined);
   lab.access.grants.push(grant('z', { roleId: 'gpu-quota-reader' }));

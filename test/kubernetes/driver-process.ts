@@ -9,9 +9,9 @@ const driver = createKubernetesDriver({
   clusterId,
   name: 'gamma',
   settings,
-  access: async () => ({ members: [], grants }),
   rule: { claim: 'email', issuer: 'https://issuer.example' },
+  wake() {},
   log: createLogger('silent'),
 });
-await driver.permit?.(AbortSignal.timeout(60_000));
+await driver.apply({ members: [], grants }, AbortSignal.timeout(60_000));
 await driver.close();

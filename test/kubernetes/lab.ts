@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
-import type { Report } from '../../src/domain/manifest.ts';
+import type { KubernetesSideReport } from '../../src/domain/manifest.ts';
 import { createLogger } from '../../src/log.ts';
 import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
-import type { Driver } from '../../src/sync/index.ts';
+import type { KubernetesDriver } from '../../src/sync/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import type { BindingObject } from './bindings.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';
@@ -18,14 +18,16 @@ type Member = KubernetesAccess['members'][number];
 
 export interface KubernetesLab extends AsyncDisposable {
   api: FakeApi;
-  driver: Driver;
+  driver: KubernetesDriver;
   /** What people hold; a test changes it. */
   access: { members: Member[]; grants: Grant[] };
   settings: KubernetesSettings;
   /** Everything that was logged. */
   log: string[];
-  /** One look of the sync loop: permissions, then the report. */
-  pass(): Promise<Report>;
+  /** As a pass of the sync loop, one after the other: permissions, then the report, and what stands in the way of both. */
+  pass(): Promise<KubernetesSideReport>;
+  /** How often the driver asked for a pass by itself. */
+  readonly wakes: number;
   /** As `namespace/name role subject,subject`, ours and others', sorted. */
   bound(): string[];
 }
@@ -73,6 +75,7 @@ export async function startKubernetesLab(
   };
   const access: KubernetesLab['access'] = { members: [], grants: [] };
   const log: string[] = [];
+  let wakes = 0;
   const settings: KubernetesSettings = {
     server: api.url,
     certificateAuthority: file('ca.pem', api.authority.ca),
@@ -83,8 +86,10 @@ export async function startKubernetesLab(
     clusterId: options.clusterId ?? clusterId,
     name: 'gamma',
     settings,
-    access: async () => access,
     rule: { claim: options.claim ?? 'email', issuer: options.issuer ?? 'https://issuer.example' },
+    wake() {
+      wakes += 1;
+    },
     log: createLogger('debug', (line) => log.push(line)),
   });
   const signal = AbortSignal.timeout(60_000);
@@ -94,10 +99,10 @@ export async function startKubernetesLab(
     access,
     settings,
     log,
-    async pass() {
-      await driver.permit?.(signal);
-      return driver.observe(signal);
+    get wakes() {
+      return wakes;
     },
+    pass: () => passOf(driver, access, signal),
     bound: () => [...api.bindings.all.values()].map(describe).sort(),
     async [Symbol.asyncDispose]() {
       await driver.close();
@@ -105,6 +110,19 @@ export async function startKubernetesLab(
       directory[Symbol.dispose]();
     },
   };
+}
+
+export async function passOf(
+  driver: KubernetesDriver,
+  access: KubernetesAccess,
+  signal: AbortSignal,
+): Promise<KubernetesSideReport> {
+  const { failure } = await driver
+    .apply(access, signal)
+    .catch((error: Error) => ({ failure: `People's permissions could not be changed: ${error.message}` }));
+  const report = await driver.observe(signal);
+  const words = new Set([report.failure, failure].filter((text) => text !== null));
+  return { ...report, failure: [...words].join(' ') || null };
 }
 
 function describe({ metadata, roleRef, subjects = [] }: BindingObject): string {

@@ -65,7 +65,7 @@ for (const [fields = {}, expected] of roles) {
 test('a role_id is the ClusterRole that takes the place of the relation', async () => {
   await using lab = await startKubernetesLab({ token: 'admin' });
   lab.access.grants.push(grant('x', { roleId: 'gpu-quota-reader' }));
-  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal((await lab.pass()).failure, null);
   assert.deepEqual(lab.bound(), ['team-a/grant_x gpu-quota-reader x@physics.example']);
 });
 
@@ -111,7 +111,7 @@ test("nobody is bound under a name of Kubernetes' own, nor before they have one"
 test('a claim by which nobody is known binds nobody, and is named', async () => {
   await using lab = await startKubernetesLab({ claim: 'name' });
   lab.access.grants.push(grant('x'));
-  assert.match((await lab.pass()).kubernetesFailure ?? '', /usernameClaim is name, by which nobody is known/);
+  assert.match((await lab.pass()).failure ?? '', /usernameClaim is name, by which nobody is known/);
   assert.deepEqual(lab.bound(), []);
 });
 
@@ -226,14 +226,13 @@ test('a grant whose namespace does not exist is reported, and bound as soon as i
   lab.access.grants.push(grant('x', { scope: 'team-c' }), grant('y', { scope: 'team-c' }), grant('z'));
   const report = await lab.pass();
   assert.equal(
-    report.kubernetesFailure,
+    report.failure,
     'The namespace team-c does not exist, or is being deleted; 2 grants wait for it.',
   );
-  assert.equal(report.scheduler?.ready?.message, report.kubernetesFailure);
   assert.equal(report.kubernetes?.ready, true);
   assert.deepEqual(lab.bound(), ['team-a/grant_z edit z@physics.example']);
   lab.api.world.namespaces.set('team-c', true);
-  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal((await lab.pass()).failure, null);
   assert.equal(lab.bound().length, 3);
 });
 
@@ -242,7 +241,7 @@ test('a namespace that is being deleted takes no binding, and is tried no more t
   lab.api.world.namespaces.set('leaving', false);
   lab.access.grants.push(grant('x', { scope: 'leaving' }));
   assert.match(
-    (await lab.pass()).kubernetesFailure ?? '',
+    (await lab.pass()).failure ?? '',
     /namespace leaving does not exist, or is being deleted; 1 grant waits/,
   );
   assert.deepEqual(writes(lab.api), []);
@@ -251,13 +250,10 @@ test('a namespace that is being deleted takes no binding, and is tried no more t
 test('a ClusterRole that does not exist is not bound, whatever the server would take, and is reported', async () => {
   await using lab = await startKubernetesLab({ token: 'admin' });
   lab.access.grants.push(grant('x', { roleId: 'trainers' }));
-  assert.equal(
-    (await lab.pass()).kubernetesFailure,
-    'There is no ClusterRole trainers; 1 grant waits for it.',
-  );
+  assert.equal((await lab.pass()).failure, 'There is no ClusterRole trainers; 1 grant waits for it.');
   assert.deepEqual(lab.bound(), []);
   lab.api.world.clusterRoles.add('trainers');
-  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal((await lab.pass()).failure, null);
   assert.deepEqual(lab.bound(), ['team-a/grant_x trainers x@physics.example']);
 });
 
@@ -266,14 +262,11 @@ test('a binding that has our name and is not ours is left as it is, reported, an
   const name = `andromeda.${clusterId}.grant_x`;
   const foreign = makeByHand(lab, name);
   lab.access.grants.push(grant('x'));
-  const { kubernetesFailure } = await lab.pass();
-  assert.match(
-    kubernetesFailure ?? '',
-    new RegExp(`^RoleBinding team-a/${name} is there already and is not ours`),
-  );
+  const { failure } = await lab.pass();
+  assert.match(failure ?? '', new RegExp(`^RoleBinding team-a/${name} is there already and is not ours`));
   assert.deepEqual(lab.api.bindings.all.get(`team-a/${name}`), foreign);
   lab.api.bindings.drop(`team-a/${name}`);
-  assert.equal((await lab.pass()).kubernetesFailure, undefined);
+  assert.equal((await lab.pass()).failure, null);
   assert.deepEqual(lab.bound(), ['team-a/grant_x edit x@physics.example']);
 });
 

@@ -11,7 +11,7 @@ import { createLogger } from '../../src/log.ts';
 import { checkKubernetes } from '../../src/sync/drivers/kubernetes/check.ts';
 import { type KubernetesClient, openClient } from '../../src/sync/drivers/kubernetes/client.ts';
 import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
-import { grant } from './lab.ts';
+import { grant, passOf } from './lab.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const bindingsPath = `/apis/${rbac}/v1/namespaces/default/rolebindings`;
@@ -38,14 +38,11 @@ async function tryReal(file: string): Promise<void> {
     clusterId,
     name: 'real',
     settings: { kubeconfig: file },
-    access: async () => access,
     rule: { claim: 'email', issuer: 'https://issuer.invalid' },
+    wake() {},
     log: createLogger('silent'),
   });
-  const pass = async () => {
-    await driver.permit?.(signal);
-    return driver.observe(signal);
-  };
+  const pass = () => passOf(driver, access, signal);
   const list = async () => {
     const labels = Object.entries(ownLabels(clusterId)).map(([label, value]) => `${label}=${value}`);
     const query = { labelSelector: labels.join() };
@@ -85,9 +82,9 @@ async function tryReal(file: string): Promise<void> {
   });
 
   await test('it says how the cluster is', async () => {
-    const { kubernetes, controlPlaneReady, kubernetesFailure } = await pass();
+    const { kubernetes, controlPlaneReady, failure } = await pass();
     assert.match(kubernetes?.version ?? '', /^v1\.\d+\./);
-    assert.deepEqual([controlPlaneReady, kubernetesFailure], [true, undefined]);
+    assert.deepEqual([controlPlaneReady, failure], [true, null]);
   });
 
   await test('a grant is bound, once, and again when somebody changed it', async () => {
@@ -109,7 +106,7 @@ async function tryReal(file: string): Promise<void> {
   await test('a namespace and a role that are not there are reported', async () => {
     const [namespace, roleId] = [`missing-${clusterId}`, `missing-${clusterId}`];
     access.grants.push(grant('n', { scope: namespace }), grant('r', { scope: 'default', roleId }));
-    const words = (await pass()).kubernetesFailure ?? '';
+    const words = (await pass()).failure ?? '';
     assert.match(words, new RegExp(`The namespace ${namespace} does not exist`));
     assert.match(words, new RegExp(`There is no ClusterRole ${roleId}`));
     access.grants.splice(1);
@@ -118,28 +115,28 @@ async function tryReal(file: string): Promise<void> {
   await test("a binding that is not ours and has our name stays somebody else's", async () => {
     await make('y', {});
     access.grants.push(grant('y', { scope: 'default' }));
-    assert.match((await pass()).kubernetesFailure ?? '', /is there already and is not ours/);
+    assert.match((await pass()).failure ?? '', /is there already and is not ours/);
     const path = `${bindingsPath}/${nameOf('y')}`;
     const found = await client.request<Found>({ path }, signal);
     assert.equal(found.subjects[0]?.name, 'mallory@physics.invalid');
     await drop('y');
-    assert.equal((await pass()).kubernetesFailure, undefined);
+    assert.equal((await pass()).failure, null);
   });
 
   await test('1,000 grants, and one more', async (t) => {
     for (let n = 0; n < 1000; n++) access.grants.push(grant(`g${n}`, { scope: 'default' }));
     const started = performance.now();
-    await driver.permit?.(signal);
+    await driver.apply(access, signal);
     t.diagnostic(`1,000 grants took ${Math.round(performance.now() - started)} ms`);
     assert.equal((await list()).length, 1002);
     access.grants.push(grant('more', { scope: 'default' }));
-    await driver.permit?.(signal);
+    await driver.apply(access, signal);
     assert.equal((await list()).length, 1003);
   });
 
   await test('what is no longer wanted goes', async () => {
     access.grants.splice(0);
-    assert.equal((await pass()).kubernetesFailure, undefined);
+    assert.equal((await pass()).failure, null);
     assert.deepEqual(await list(), []);
   });
 }

@@ -1,10 +1,10 @@
 /** A driver on a lab's cluster, and manifests for it. */
 import assert from 'node:assert/strict';
-import type { Manifest, ManifestAccount, Report } from '../../src/domain/manifest.ts';
+import type { Manifest, ManifestAccount, SlurmReport } from '../../src/domain/manifest.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
 import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
 import { createLogger } from '../../src/log.ts';
-import { createSlurmDriver, type SlurmDriver } from '../../src/sync/drivers/slurm/index.ts';
+import { createSlurmDriver, type RealSlurmDriver } from '../../src/sync/drivers/slurm/index.ts';
 import type { SlurmLab } from './lab.ts';
 
 export const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -45,17 +45,17 @@ export function manifest(
 }
 
 export interface Cluster {
-  driver: SlurmDriver;
+  driver: RealSlurmDriver;
   /** Login nodes of which the gateway was told that they restart. */
   ended: string[];
-  observe(): Promise<Report>;
+  observe(): Promise<SlurmReport>;
   /** As the sync loop does it: look (unless it was the last to look), apply, look. */
-  apply(manifest: Manifest, signal?: AbortSignal): Promise<Report>;
+  apply(manifest: Manifest, signal?: AbortSignal): Promise<SlurmReport>;
 }
 
 const limitMs = 90_000;
 /** Who looked last. */
-let latest: SlurmDriver | undefined;
+let latest: RealSlurmDriver | undefined;
 
 /** `live` unless the settings say otherwise. */
 export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): Cluster {

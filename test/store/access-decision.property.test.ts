@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthorize } from '../../src/app-authorize.ts';
 import type { Lab } from '../../src/domain/lab.ts';
-import type { Report } from '../../src/domain/manifest.ts';
+import type { SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import type { PlatformDeps, PlatformRequest } from '../../src/platform/operation.ts';
 import { getSshAccess } from '../../src/platform/ssh-access.ts';
@@ -11,7 +11,7 @@ import { updateListedUsers } from '../../src/store/access-list-users.ts';
 import { acceptAccessLists, createAccessList } from '../../src/store/access-lists.ts';
 import type { Store } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
-import { recordObservation } from '../../src/store/observations.ts';
+import { recordSlurmReport } from '../../src/store/observations.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -42,7 +42,7 @@ const lab: Lab = {
   ],
 };
 
-const silent: Report = {
+const silent: SlurmReport = {
   manifestGeneration: 0,
   desiredGeneration: 0,
   controlPlaneReady: true,
@@ -170,7 +170,7 @@ async function report(world: World, clusterId: string): Promise<void> {
   ];
   const applied = pick(4) > 0 && manifest;
   const named = pick(4) === 0 ? (manifest?.accounts[pick(manifest.accounts.length)] ?? undefined) : undefined;
-  await recordObservation(
+  await recordSlurmReport(
     store,
     clusterId,
     {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
-import type { ManifestAccount, Report } from '../../src/domain/manifest.ts';
+import type { ManifestAccount, SlurmReport } from '../../src/domain/manifest.ts';
 import { type PermissionKey, permissionCatalog } from '../../src/domain/permission.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import { findPersonOnCluster } from '../../src/store/access-facts.ts';
@@ -21,7 +21,7 @@ import {
 import { createGrant } from '../../src/store/grants.ts';
 import type { Store } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
-import { recordObservation } from '../../src/store/observations.ts';
+import { recordSlurmReport } from '../../src/store/observations.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore } from '../support/store.ts';
@@ -47,7 +47,7 @@ const lab: Lab = {
   })),
 };
 
-const report: Report = {
+const report: SlurmReport = {
   manifestGeneration: 1,
   desiredGeneration: 1,
   controlPlaneReady: true,
@@ -251,7 +251,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       }
       if (!manifest || pick(3) === 0) continue;
       const { listVersion, generation: manifestGeneration, desiredGeneration } = manifest;
-      await recordObservation(
+      await recordSlurmReport(
         store,
         cluster.id,
         { ...report, listVersion, manifestGeneration, desiredGeneration },
@@ -333,8 +333,8 @@ test('what a cluster says of someone by name goes before what its list version s
   const { listVersion } = manifest;
   const shell = async () =>
     (await findPersonOnCluster(store.read, alpha.id, account.userId))?.observed.shell || undefined;
-  const record = (more: Partial<Report>) =>
-    recordObservation(store, alpha.id, { ...report, ...more }, Date.now());
+  const record = (more: Partial<SlurmReport>) =>
+    recordSlurmReport(store, alpha.id, { ...report, ...more }, Date.now());
   await record({ listVersion, accounts: [{ ...account, shell: '/bin/other' }] });
   assert.equal(await shell(), '/bin/other');
   await record({ listVersion });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
-import type { Manifest, Report } from '../../src/domain/manifest.ts';
+import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import { createLogger } from '../../src/log.ts';
 import { findPersonOnCluster } from '../../src/store/access-facts.ts';
@@ -15,8 +15,8 @@ import {
 import type { Change, Store } from '../../src/store/index.ts';
 import { findObservation } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
-import { type Driver, startSyncLoop } from '../../src/sync/index.ts';
-import { retryDelay } from '../../src/sync/loop.ts';
+import { retryDelay } from '../../src/sync/back-off.ts';
+import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
 import { eventually } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -29,9 +29,12 @@ const lab: Lab = {
   clusters: ['alpha', 'beta'].map((name) => ({ name, organization: 'x', scheduler: 'sunk', simulated })),
 };
 
+const noKubernetes = () => Promise.reject(new Error('no cluster here has a Kubernetes side'));
+
 /** A cluster in memory that does as it is told, and can be told to fail or to hang. */
-class HandMade implements Driver {
-  report: Report = {
+class HandMade implements SlurmDriver {
+  readonly gatherMs = 0;
+  report: SlurmReport = {
     manifestGeneration: 0,
     desiredGeneration: 0,
     controlPlaneReady: true,
@@ -51,7 +54,7 @@ class HandMade implements Driver {
   /** What applying waits for. */
   slow: Promise<void> | undefined;
 
-  async observe(signal: AbortSignal): Promise<Report> {
+  async observe(signal: AbortSignal): Promise<SlurmReport> {
     this.observed++;
     if (this.failing) throw this.failing;
     if (this.hanging) {
@@ -85,10 +88,14 @@ async function start(options: { intervalMs?: number; prepare?: (drivers: Drivers
   const made: string[] = [];
   const loop = await startSyncLoop({
     store: opened.store,
-    async createDriver(cluster: Cluster) {
-      made.push(cluster.name);
-      return drivers[cluster.name as 'alpha'];
+    drivers: {
+      async slurm(cluster: Cluster) {
+        made.push(cluster.name);
+        return drivers[cluster.name as 'alpha'];
+      },
+      kubernetes: noKubernetes,
     },
+    subjectIssuer: undefined,
     intervalMs: options.intervalMs ?? 60_000,
     log: createLogger('silent'),
     now: Date.now,
@@ -144,7 +151,7 @@ test('a new cluster is looked at at once: list made and accepted, applied, obser
   );
   // It is active with the first report, and looked at once more when the list was applied.
   await eventually(
-    () => findObservation(lab.store.read, lab.alphaId),
+    () => findObservation(lab.store.read, lab.alphaId, 'slurm'),
     (observation) => observation?.manifest_generation === 1,
   );
 });
@@ -206,9 +213,12 @@ test('a cluster that forgot what was applied gets it again', async () => {
   );
 });
 
+test('a back-off is never longer than the interval', () => {
+  for (const failures of [5, 6, 1_000]) assert.equal(retryDelay(failures, 1, 15_000), 15_000);
+});
+
 test('a cluster that fails backs off, changes do not hurry it, and it recovers', async () => {
   await using lab = await start({
-    intervalMs: 20,
     prepare: ({ alpha }) => {
       alpha.failing = new Error('no route to host');
     },
@@ -293,7 +303,8 @@ test('a change at the very end of a pass brings the next one', async () => {
         return () => {};
       },
     },
-    createDriver: async () => new HandMade(),
+    drivers: { slurm: async () => new HandMade(), kubernetes: noKubernetes },
+    subjectIssuer: undefined,
     intervalMs: 3_600_000,
     log,
     now: Date.now,
@@ -431,7 +442,7 @@ const delays: [number, number, number][] = [
 ];
 for (const [failures, random, ms] of delays) {
   test(`after failure ${failures}, with ${random} of the jitter, it waits ${ms} ms`, () => {
-    assert.equal(retryDelay(failures, random), ms);
+    assert.equal(retryDelay(failures, random, 60_000), ms);
   });
 }
 
@@ -444,7 +455,7 @@ test('a cluster that takes long to apply is looked at meanwhile, so that its peo
     },
   });
   const { store, alpha, alphaId } = house;
-  const report = () => findObservation(store.read, alphaId);
+  const report = () => findObservation(store.read, alphaId, 'slurm');
   await eventually(
     async () => alpha.applied.length,
     (count) => count === 1,

@@ -9,7 +9,8 @@ import type { SimulatedSettings } from '../../src/domain/simulated.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
 import { readLab } from '../../src/lab-file.ts';
 import { createLogger } from '../../src/log.ts';
-import { createSimulatedDriver } from '../../src/sync/drivers/simulated/index.ts';
+import { createSimulatedSlurmDriver } from '../../src/sync/drivers/simulated/index.ts';
+import { createSimulatedKubernetesDriver } from '../../src/sync/drivers/simulated/kubernetes.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const signal = new AbortController().signal;
@@ -24,16 +25,11 @@ const manifest = (desiredGeneration: number, slurmConfiguration: SlurmConfigurat
   accounts: [],
 });
 
-async function start(
-  dataDir: string,
-  more: Partial<SimulatedSettings> = {},
-  scheduler = 'sunk' as 'sunk' | 'kubernetes' | null,
-) {
+async function start(dataDir: string, more: Partial<SimulatedSettings> = {}) {
   const settings: SimulatedSettings = { computeNodes: 3, gpusPerNode: 8, applyMs: 0, ...more };
   let starts = 0;
-  const driver = await createSimulatedDriver({
+  const driver = await createSimulatedSlurmDriver({
     name: 'Alpha',
-    scheduler,
     settings: async () => settings,
     dataDir,
     log: createLogger('silent'),
@@ -77,12 +73,30 @@ test('another computeS6Packages restarts compute nodes and ends the jobs there',
   assert.deepEqual((await driver.observe(signal)).runningJobs, []);
 });
 
-test('a Kubernetes-only cluster takes a configuration without a login node', async () => {
+/** The Kubernetes side of a cluster of another scheduler. */
+function startKubernetes(
+  dataDir: string,
+  more: Partial<SimulatedSettings> = {},
+  scheduler: 'kubernetes' | null = 'kubernetes',
+) {
+  const settings: SimulatedSettings = { computeNodes: 3, gpusPerNode: 8, ...more };
+  const driver = createSimulatedKubernetesDriver({
+    name: 'Alpha',
+    scheduler,
+    settings: async () => settings,
+    dataDir,
+  });
+  return { driver, settings };
+}
+
+test('a Kubernetes-only cluster that has a failure says so of the configuration that there is', async () => {
   using directory = temporaryDirectory();
-  const { driver, starts } = await start(directory.path, {}, 'kubernetes');
-  await driver.apply(manifest(2, { slurmExtraConfig: 'a' }), signal);
-  assert.equal(starts(), 0);
-  assert.equal((await driver.observe(signal)).desiredGeneration, 2);
+  const { driver, settings } = startKubernetes(directory.path, { failure: 'the disk is full' });
+  const { failure, scheduler } = await driver.observe(signal);
+  assert.deepEqual([failure, scheduler?.ready?.reason], ['the disk is full', 'ApplyFailed']);
+  await assert.rejects(driver.release(signal), /the disk is full/);
+  delete settings.failure;
+  assert.equal((await driver.observe(signal)).scheduler?.ready?.status, 'True');
 });
 
 test('silent: it throws at every look, and reports again when it is told to', async () => {
@@ -154,7 +168,7 @@ test('it reports machines, storage and Kubernetes as it is told to', async () =>
 
 test('without a scheduler it says that there is none', async () => {
   using directory = temporaryDirectory();
-  const { driver } = await start(directory.path, {}, null);
+  const { driver } = startKubernetes(directory.path, {}, null);
   assert.deepEqual((await driver.observe(signal)).scheduler, { configured: null });
 });
 
@@ -202,7 +216,7 @@ test('the lab file takes every one of these settings, and no other', () => {
 
 test('a Kubernetes cluster whose API is not ready has no control plane available', async () => {
   using directory = temporaryDirectory();
-  const { driver, settings } = await start(directory.path, { kubernetes: { ready: false } }, 'kubernetes');
+  const { driver, settings } = startKubernetes(directory.path, { kubernetes: { ready: false } });
   const down = await driver.observe(signal);
   assert.equal(down.kubernetes?.ready, false);
   assert.deepEqual([down.scheduler?.ready?.status, down.scheduler?.ready?.reason], ['False', 'ApiNotReady']);

@@ -5,7 +5,10 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
 import { createLogger } from '../../src/log.ts';
-import { createSimulatedDriver, type SimulatedOptions } from '../../src/sync/drivers/simulated/index.ts';
+import {
+  createSimulatedSlurmDriver,
+  type SimulatedSlurmOptions,
+} from '../../src/sync/drivers/simulated/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const signal = new AbortController().signal;
@@ -33,18 +36,13 @@ const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest 
 });
 
 /** The driver with a login node that only remembers what it was told. */
-async function start(
-  dataDir: string,
-  scheduler: 'sunk' | 'kubernetes' = 'sunk',
-  more: Partial<SimulatedOptions> = {},
-) {
+async function start(dataDir: string, more: Partial<SimulatedSlurmOptions> = {}) {
   const events: string[] = [];
   const names = (accounts: readonly { username: string }[]) =>
     accounts.map(({ username }) => username).join(',');
   const nodes: { running: boolean }[] = [];
-  const driver = await createSimulatedDriver({
+  const driver = await createSimulatedSlurmDriver({
     name: 'alpha',
-    scheduler,
     settings: async () => ({ computeNodes: 2, gpusPerNode: 8, applyMs: 0 }),
     dataDir,
     log: createLogger('silent'),
@@ -205,18 +203,10 @@ test('a login node that died is started again with the accounts it had', async (
   assert.deepEqual(since(), ['start ada']);
 });
 
-test('a Kubernetes-only cluster has no login node', async () => {
-  using directory = temporaryDirectory();
-  const { driver, since } = await start(directory.path, 'kubernetes');
-  assert.deepEqual((await driver.observe(signal)).loginNodes, []);
-  await driver.close();
-  assert.deepEqual(since(), []);
-});
-
 test('where no login node may be started, nobody can log in, nothing is applied, and the reason is said', async () => {
   using directory = temporaryDirectory();
   const loginNodeRefusal = 'There is no login node: a reason.';
-  const { driver, since } = await start(directory.path, 'sunk', { loginNodeRefusal });
+  const { driver, since } = await start(directory.path, { loginNodeRefusal });
   const before = await driver.observe(signal);
   await driver.apply(manifest(1, ada), signal);
   const after = await driver.observe(signal);

@@ -3,7 +3,6 @@ import { accessListState } from '../../domain/access-list.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkHostSettings } from '../../domain/host-settings.ts';
 import { checkLab } from '../../domain/lab.ts';
-import { failureOf } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import {
@@ -14,7 +13,7 @@ import {
   startRelease,
 } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
-import { findObservation, reportOf } from '../../store/observations.ts';
+import { findClusterReport, findObservation } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { withoutLapsed } from '../../store/reservations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
@@ -90,10 +89,11 @@ async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
 
 async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
   const [current = cluster] = await withoutLapsed(db, [cluster], now);
-  const [organization, list, observation] = await Promise.all([
+  const [organization, list, observation, report] = await Promise.all([
     findOrganization(db, cluster.organization_id),
     findAccessList(db, cluster.id),
-    findObservation(db, cluster.id),
+    findObservation(db, cluster.id, 'slurm'),
+    findClusterReport(db, cluster, now),
   ]);
   return {
     cluster: clusterBody(current),
@@ -104,7 +104,7 @@ async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
     access_list: list
       ? { generation: list.generation, state: accessListState(deliveryOf(cluster, list, observation, now)) }
       : null,
-    observed_at: observation?.observed_at ?? null,
-    failure: observation ? failureOf(reportOf(observation)) : null,
+    observed_at: report.observedAt === undefined ? null : new Date(report.observedAt).toISOString(),
+    failure: report.failure,
   };
 }

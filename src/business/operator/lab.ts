@@ -11,7 +11,7 @@ import { appendAuditEntry } from '../../store/audit.ts';
 import { listAllClusters } from '../../store/clusters.ts';
 import type { Reader, Store, Tx } from '../../store/index.ts';
 import { exportLab, takeSteps } from '../../store/lab.ts';
-import { findObservation, type StoredReport } from '../../store/observations.ts';
+import { findObservation, reportOf } from '../../store/observations.ts';
 import { toTime } from '../../store/time.ts';
 import { listDeactivatedEmails } from '../../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
@@ -165,9 +165,8 @@ async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promis
 }
 
 async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
-  const observation = await findObservation(db, clusterId);
-  if (!observation) return [];
-  return (JSON.parse(observation.report) as StoredReport).runningJobs ?? [];
+  const observation = await findObservation(db, clusterId, 'slurm');
+  return observation ? (reportOf(observation).runningJobs ?? []) : [];
 }
 
 /** What a write would come to; nothing of it stays. */

@@ -7,6 +7,7 @@ import { slurmConfigurations } from './0004-slurm-configurations.ts';
 import { auditGrows } from './0005-audit-grows.ts';
 import { openSessions } from './0006-open-sessions.ts';
 import { auditHeads } from './0007-audit-heads.ts';
+import { reportsBySide } from './0008-reports-by-side.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -16,4 +17,5 @@ export const migrations: Record<string, Migration> = {
   '0005-audit-grows': auditGrows,
   '0006-open-sessions': openSessions,
   '0007-audit-heads': auditHeads,
+  '0008-reports-by-side': reportsBySide,
 };

@@ -1,18 +1,27 @@
 /** What stands in the way of people's permissions, gathered over a pass and said in few sentences. */
-import { describeRight, type KubernetesError, meaningOf } from '../../../domain/kubernetes-status.ts';
+import {
+  describeRight,
+  type KubernetesError,
+  meaningOf,
+  type Refused,
+} from '../../../domain/kubernetes-status.ts';
 
 export interface Faults {
   add(sentence: string, count?: number): void;
   /** Adds what a refusal means; `role` is the ClusterRole that was to be bound, `what` the thing that was refused. */
   refused(error: KubernetesError, about: { what: string; role?: string }): void;
+  /** Whether some of it may be over soon without anybody doing something. */
+  mayPass(): boolean;
   /** All of it; undefined when nothing stands in the way. */
   text(): string | undefined;
 }
 
 const mostSentences = 10;
+const passingKinds: readonly Refused['kind'][] = ['trouble', 'conflict', 'missing'];
 
 export function createFaults(): Faults {
   const counts = new Map<string, number>();
+  let passing = false;
   function add(sentence: string, count = 1): void {
     counts.set(sentence, (counts.get(sentence) ?? 0) + count);
   }
@@ -20,6 +29,7 @@ export function createFaults(): Faults {
     add,
     refused(error, { what, role }) {
       const refusal = meaningOf(error, role);
+      passing ||= passingKinds.includes(refusal.kind);
       switch (refusal.kind) {
         case 'credentials':
           return add('The API server does not accept our credentials');
@@ -44,6 +54,7 @@ export function createFaults(): Faults {
           return add(`The API server refuses ${what} (${error.status}): ${refusal.message}`);
       }
     },
+    mayPass: () => passing,
     text() {
       if (counts.size === 0) return undefined;
       const sentences = [...counts].map(([sentence, count]) =>

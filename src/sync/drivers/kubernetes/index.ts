@@ -1,10 +1,10 @@
 /**
  * The driver of a real Kubernetes cluster. Owns the RBAC bindings that carry our labels and this cluster's ID, and
  * changes nothing else there; asks the API server how the cluster is. Keeps nothing that matters: what should be there
- * is in the store, what is there is asked for, so that a pass that is cut off is made good by the next.
+ * is handed to it, what is there is asked for, so that a pass that is cut off is made good by the next.
  *
- *   access (store) → wanted bindings → list ours → plan → write     (permit, every pass)
- *   /readyz, /version, nodes, storage → report                      (observe)
+ *   apply:   access → wanted bindings → list ours → plan → write
+ *   observe: /readyz, /version, nodes, storage → report
  */
 import {
   type KubernetesAccess,
@@ -13,9 +13,9 @@ import {
   wantedBindings,
 } from '../../../domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
-import type { Manifest, Report } from '../../../domain/manifest.ts';
+import type { KubernetesSideReport } from '../../../domain/manifest.ts';
 import type { Logger } from '../../../log.ts';
-import type { Driver } from '../../driver.ts';
+import type { KubernetesDriver, KubernetesOutcome } from '../../driver.ts';
 import { type KubernetesClient, openClient } from './client.ts';
 import { createFaults } from './faults.ts';
 import { observeCluster } from './observe.ts';
@@ -26,44 +26,34 @@ export interface KubernetesOptions {
   clusterId: string;
   name: string;
   settings: KubernetesSettings;
-  /** What people hold there at this moment. */
-  access(): Promise<KubernetesAccess>;
   rule: Pick<UsernameRule, 'claim' | 'issuer'>;
+  /** Called when something there changed by itself, or the API server answers again. */
+  wake(): void;
   log: Logger;
 }
 
 /** How often a look is taken again at once when something changed under our hands. */
 const rounds = 3;
 
-/** What there is of Slurm: nothing. */
-const blank = {
-  manifestGeneration: 0,
-  runningJobs: [],
-  loginNodes: [],
-  accounts: [],
-  failure: null,
-} satisfies Partial<Report>;
-
 /** Settings that lead to no API server are no fault of the cluster, and are said where operators look. */
-function unusable(message: string, desiredGeneration: number): Report {
+function unusable(message: string): KubernetesSideReport {
   return {
-    ...blank,
-    desiredGeneration,
     controlPlaneReady: false,
     scheduler: {
       configured: 'kubernetes',
       ready: { status: 'Unknown', reason: 'SettingsUnusable', message },
     },
-    kubernetesFailure: message,
+    failure: message,
   };
 }
 
-export function createKubernetesDriver(options: KubernetesOptions): Driver {
+export function createKubernetesDriver(options: KubernetesOptions): KubernetesDriver {
   const { clusterId, name, settings, log } = options;
   const rule = { ...options.rule, prefix: settings.usernamePrefix };
+  const claimFault = knownClaims.includes(rule.claim)
+    ? null
+    : `identity.kubernetes.usernameClaim is ${rule.claim}, by which nobody is known here: it can be ${knownClaims.join(', ')}.`;
   let client: Promise<KubernetesClient> | undefined;
-  let desiredGeneration = 0;
-  let failure: string | undefined;
 
   /** Made when it is first needed; settings that cannot be used are tried again, as the files may come. */
   function connect(): Promise<KubernetesClient> {
@@ -81,8 +71,10 @@ export function createKubernetesDriver(options: KubernetesOptions): Driver {
     await (await before?.catch(() => undefined))?.close();
   }
 
-  async function settle(access: KubernetesAccess, signal: AbortSignal): Promise<string | undefined> {
-    const server = await connect();
+  async function settle(access: KubernetesAccess, signal: AbortSignal): Promise<KubernetesOutcome> {
+    const server = await connect().catch((error) => ({ failure: reasonOf(error), retry: false }));
+    // It is worth trying again when the settings or the files changed, as every interval does.
+    if ('failure' in server) return server;
     const wanted = wantedBindings(clusterId, access, rule);
     for (let round = 1; ; round++) {
       const faults = createFaults();
@@ -90,29 +82,29 @@ export function createKubernetesDriver(options: KubernetesOptions): Driver {
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
-      if (!again || round === rounds) return faults.text();
+      if (again && round < rounds) continue;
+      return { failure: claimFault ?? faults.text() ?? null, retry: faults.mayPass() };
     }
   }
 
   return {
-    async permit(signal) {
+    followsSettings: false,
+    gatherMs: 0,
+    async apply(access, signal) {
       try {
-        const words = await settle(await options.access(), signal);
-        failure = knownClaims.includes(rule.claim)
-          ? words
-          : `identity.kubernetes.usernameClaim is ${rule.claim}, by which nobody is known here: it can be ${knownClaims.join(', ')}.`;
+        return await settle(access, signal);
       } catch (error) {
-        if (signal.aborted && (signal.reason as Error).name !== 'TimeoutError') throw error;
+        signal.throwIfAborted();
         await reconnect();
-        failure = `People's permissions could not be changed: ${reasonOf(error)}`;
+        throw new Error(reasonOf(error));
       }
     },
-    async observe(signal): Promise<Report> {
+    async observe(signal): Promise<KubernetesSideReport> {
       let server: KubernetesClient;
       try {
         server = await connect();
       } catch (error) {
-        return unusable(reasonOf(error), desiredGeneration);
+        return unusable(reasonOf(error));
       }
       const faults = createFaults();
       const { subVolumeGroup } = settings;
@@ -121,16 +113,14 @@ export function createKubernetesDriver(options: KubernetesOptions): Driver {
         throw new Error(`The API server of ${name} cannot be reached: ${reasonOf(error)}`);
       });
       if (view.ready.reason === 'CredentialsRefused') await reconnect();
-      const words = [...new Set([faults.text(), failure])].filter((text) => text !== undefined).join(' ');
+      const failure = faults.text() ?? null;
       const ready = view.ready.status === 'True';
       const { certificateAuthority } = server;
       return {
-        ...blank,
-        desiredGeneration,
         controlPlaneReady: ready,
         scheduler: {
           configured: 'kubernetes',
-          ready: ready && words !== '' ? { ...view.ready, message: words } : view.ready,
+          ready: ready && failure !== null ? { ...view.ready, message: failure } : view.ready,
         },
         storage: view.storage,
         kubernetes: {
@@ -140,21 +130,17 @@ export function createKubernetesDriver(options: KubernetesOptions): Driver {
           ...(view.version === undefined ? {} : { version: view.version }),
           ...(view.kubeletVersion === undefined ? {} : { kubeletVersion: view.kubeletVersion }),
         },
-        ...(words === '' ? {} : { kubernetesFailure: words }),
+        failure,
         ...(view.machines === undefined ? {} : { machines: view.machines }),
       };
     },
-    /** There is no list and no configuration to apply: people's permissions are looked at in every pass. */
-    async apply(manifest: Manifest) {
-      desiredGeneration = manifest.desiredGeneration;
-    },
     async release(signal) {
-      const left = await settle({ members: [], grants: [] }, signal).catch(async (error) => {
+      const { failure } = await settle({ members: [], grants: [] }, signal).catch(async (error) => {
         signal.throwIfAborted();
         await reconnect();
-        return `The API server of ${name} cannot be reached: ${reasonOf(error)}`;
+        throw new Error(`The API server of ${name} cannot be reached: ${reasonOf(error)}`);
       });
-      if (left !== undefined) throw new Error(left);
+      if (failure !== null) throw new Error(failure);
     },
     close: reconnect,
   };

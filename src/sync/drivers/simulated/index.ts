@@ -1,15 +1,15 @@
 /**
- * The simulated driver: a cluster that exists only here, with compute nodes made of numbers and, where it runs Slurm,
- * a real login node that people can log in to. It takes its time to apply, restarts what the contract says is
- * restarted, remembers its state on disk, and reports as a real one does.
+ * The simulated Slurm driver: a cluster that exists only here, with compute nodes made of numbers and a real login node
+ * that people can log in to. It takes its time to apply, restarts what the contract says is restarted, remembers its
+ * state on disk, and reports as a real one does. `kubernetes.ts` is the same without Slurm.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoginNodeReport, Manifest, ManifestAccount, Report } from '../../../domain/manifest.ts';
+import type { LoginNodeReport, Manifest, ManifestAccount, SlurmReport } from '../../../domain/manifest.ts';
 import { type RestartPlan, restartPlan } from '../../../domain/restart-plan.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { Logger } from '../../../log.ts';
 import { giveWay } from '../../../turn.ts';
-import type { Driver } from '../../driver.ts';
+import type { SlurmDriver } from '../../driver.ts';
 import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
 import {
   forgetState,
@@ -34,9 +34,8 @@ export interface SimulatedLoginNode {
   stop(): Promise<void>;
 }
 
-export interface SimulatedOptions {
+export interface SimulatedSlurmOptions {
   name: string;
-  scheduler: 'sunk' | 'kubernetes' | null;
   /** The section of the lab file as it stands now; looked at each time, so that faults can come and go. */
   settings(): Promise<SimulatedSettings>;
   /** Where this cluster's state and its login node's homes live. */
@@ -53,17 +52,17 @@ export interface SimulatedOptions {
 
 const defaultApplyMs = 250;
 
-export async function createSimulatedDriver(options: SimulatedOptions): Promise<Driver> {
-  const { name, scheduler, dataDir, loginNodeRefusal, log } = options;
+export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions): Promise<SlurmDriver> {
+  const { name, dataDir, loginNodeRefusal, log } = options;
   let state = readState(dataDir);
   state.startedAt ||= Date.now();
   // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
   let applied: readonly ManifestAccount[] | undefined;
   let refused: number | undefined;
-  let loginNode = await startLoginNode();
+  let loginNode: SimulatedLoginNode | undefined = await startLoginNode();
 
   async function startLoginNode(): Promise<SimulatedLoginNode | undefined> {
-    if (scheduler !== 'sunk' || loginNodeRefusal !== undefined) return undefined;
+    if (loginNodeRefusal !== undefined) return undefined;
     return options.startLoginNode(dataDir, () => readLogins(dataDir));
   }
 
@@ -102,7 +101,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
   }
 
   return {
-    async observe(): Promise<Report> {
+    async observe(): Promise<SlurmReport> {
       const settings = withRefusal(await reach());
       // A login node that died is a machine that boots again. In a restart, another one would be one too many.
       if (loginNode && !loginNode.running && !restart) await restartLoginNode();
@@ -128,10 +127,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       const change = compareAccounts(before, accounts);
       const { added, removed } = change.plan;
       const configuration = { before: state.slurmConfiguration, after: slurmConfiguration };
-      const { restarts } =
-        change.plan.restarts.length > 0 || scheduler !== 'sunk'
-          ? change.plan
-          : restartPlan([], [], configuration);
+      const { restarts } = change.plan.restarts.length > 0 ? change.plan : restartPlan([], [], configuration);
       await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
       const { logins } = change;
       if (logins) await writeLogins(dataDir, logins);
@@ -167,6 +163,7 @@ export async function createSimulatedDriver(options: SimulatedOptions): Promise<
       applied = undefined;
     },
     followsSettings: true,
+    gatherMs: 0,
     async close() {
       await loginNode?.stop();
     },
@@ -211,12 +208,12 @@ function hasOtherLogins(before: readonly KnownAccount[], after: readonly KnownAc
 }
 
 function reportOf(
-  { name, scheduler }: SimulatedOptions,
+  { name }: SimulatedSlurmOptions,
   state: SimulatedState,
   settings: SimulatedSettings,
   loginNodes: LoginNodeReport[],
   refused: number | undefined,
-): Report {
+): SlurmReport {
   const { manifestGeneration, desiredGeneration, listVersion, accounts = [] } = state;
   const provisioned = isProvisioned(settings, state.startedAt, Date.now());
   return {
@@ -224,8 +221,8 @@ function reportOf(
     desiredGeneration,
     listVersion,
     controlPlaneReady: provisioned,
-    scheduler: schedulerReport(scheduler, settings, { provisioned, refused }),
-    storage: storageReport(scheduler, settings),
+    scheduler: schedulerReport('sunk', settings, { provisioned, refused }),
+    storage: storageReport('sunk', settings),
     kubernetes: kubernetesReport(name, settings, provisioned),
     machines: machineReports(name, settings),
     runningJobs: state.jobsEnded ? [] : (settings.runningJobs ?? []),

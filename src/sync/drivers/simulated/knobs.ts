@@ -36,12 +36,13 @@ export function machineReports(name: string, settings: SimulatedSettings): Machi
 export function schedulerReport(
   scheduler: Scheduler,
   settings: SimulatedSettings,
-  { provisioned, refused }: { provisioned: boolean; refused: number | undefined },
+  { provisioned, refused }: { provisioned: boolean; refused: number | 'current' | undefined },
 ): SchedulerReport {
   if (scheduler === null) return { configured: null };
   if (refused !== undefined && settings.failure !== undefined) {
     const fault = { reason: 'ApplyFailed', message: settings.failure };
-    return { configured: scheduler, ready: { ...condition(fault), observedGeneration: refused } };
+    const about = refused === 'current' ? {} : { observedGeneration: refused };
+    return { configured: scheduler, ready: { ...condition(fault), ...about } };
   }
   const provisioning = { reason: 'Provisioning', message: 'The control plane is starting.' };
   // Where the API is what people get, a control plane without it is none.

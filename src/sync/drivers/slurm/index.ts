@@ -8,10 +8,10 @@
  *            → other hosts' configuration → login, controller, accounting restart → compute nodes, one at a time
  */
 import { join } from 'node:path';
-import type { Manifest, Report } from '../../../domain/manifest.ts';
+import type { Manifest, SlurmReport } from '../../../domain/manifest.ts';
 import type { SlurmSettings } from '../../../domain/slurm-settings.ts';
 import type { Logger } from '../../../log.ts';
-import type { Driver } from '../../driver.ts';
+import type { SlurmDriver } from '../../driver.ts';
 import { createQueue } from '../../queue.ts';
 import {
   accountRows,
@@ -42,7 +42,7 @@ export interface SlurmOptions {
   log: Logger;
 }
 
-export interface SlurmDriver extends Driver {
+export interface RealSlurmDriver extends SlurmDriver {
   /** How many scripts were run, which is the number of round trips. */
   readonly roundTrips: number;
 }
@@ -55,7 +55,7 @@ const mostKnown = 8;
 /** Changes that come together are applied together: a restart costs everyone their session. */
 const gatherMs = { restart: 2_000, live: 200 };
 
-export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
+export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
   const { settings, log, endSessions } = options;
   const common: Common = options;
   const shell: Shell = createShell({
@@ -139,11 +139,12 @@ export function createSlurmDriver(options: SlurmOptions): SlurmDriver {
   }
 
   return {
+    followsSettings: false,
     gatherMs: gatherMs[settings.rollout ?? 'restart'],
     get roundTrips() {
       return shell.runs;
     },
-    async observe(signal): Promise<Report> {
+    async observe(signal): Promise<SlurmReport> {
       await look(signal);
       const [controller] = hosts();
       const said = controller && facts.get(controller.address);

@@ -3,7 +3,7 @@ import type {
   AccountReport,
   ConditionReport,
   LoginNodeReport,
-  Report,
+  SlurmReport,
   StorageReport,
 } from '../../../domain/manifest.ts';
 import type { SlurmSettings } from '../../../domain/slurm-settings.ts';
@@ -29,7 +29,7 @@ export interface Findings {
 
 const none: Version = { generation: 0, listVersion: 0, desiredGeneration: 0 };
 
-export function reportOf(findings: Findings): Report {
+export function reportOf(findings: Findings): SlurmReport {
   const { settings, places, facts, controllerFacts, hosts } = findings;
   const { controller, settled } = controllerFacts;
   const version = versionInForce(findings);
@@ -77,7 +77,7 @@ function loginNode(place: LoginPlace, { facts, wereUp }: Findings, version: Vers
   return { name, host, port, hostKey, up, ...(username === undefined ? {} : { username }) };
 }
 
-function machines({ hosts, facts, controllerFacts }: Findings, isAway: boolean): Report['machines'] {
+function machines({ hosts, facts, controllerFacts }: Findings, isAway: boolean): SlurmReport['machines'] {
   const speeds = new Map<string, string>();
   for (const { address, nodes } of hosts) {
     const said = facts.get(address);

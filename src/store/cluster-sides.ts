@@ -1,0 +1,100 @@
+/** What went wrong on the sides of clusters when they were last tried: a failed look is an observation as well. */
+import type { Selectable } from 'kysely';
+import { type Side, sidesOf } from '../domain/side.ts';
+import type { Reader, Store, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
+import type { ClusterSideTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+export type ClusterSide = Selectable<ClusterSideTable>;
+
+/** Of the sides of a cluster, those on which something went wrong once. */
+export const listSideRows = prepared((db, clusterId: string) =>
+  db.selectFrom('cluster_sides').selectAll().where('cluster_id', '=', clusterId),
+);
+
+/** Keeps why a side could not be looked at; the last report stays as it was. */
+export async function recordLookFailure(
+  store: Store,
+  clusterId: string,
+  side: Side,
+  words: string,
+  now: number,
+): Promise<void> {
+  const [row] = await sideRow(store.read, clusterId, side);
+  if (row?.look_failure === words) return;
+  await store.write(async (tx) => {
+    const since = row?.look_failed_since ?? toTime(now);
+    await updateSide(tx, clusterId, side, { look_failure: words, look_failed_since: since });
+    tx.changed({ observedClusterId: clusterId });
+  });
+}
+
+/** Forgets that looks failed, where they did. */
+export async function clearLookFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
+  const [row] = await sideRow(tx.db, clusterId, side);
+  if (row?.look_failure == null) return;
+  await updateSide(tx, clusterId, side, { look_failure: null, look_failed_since: null });
+  tx.changed({ observedClusterId: clusterId });
+}
+
+/** Keeps what stands in the way of a side being as it should be; null: nothing does. */
+export async function recordApplyFailure(
+  store: Store,
+  clusterId: string,
+  side: Side,
+  words: string | null,
+): Promise<void> {
+  const [row] = await sideRow(store.read, clusterId, side);
+  if ((row?.apply_failure ?? null) === words) return;
+  await store.write(async (tx) => {
+    await updateSide(tx, clusterId, side, { apply_failure: words });
+    tx.changed({ observedClusterId: clusterId });
+  });
+}
+
+/**
+ * Keeps how far the release of a side has come: `done`, or in words what stands in the way. Returns the same of the whole
+ * cluster.
+ */
+export async function recordCleanup(
+  tx: Tx,
+  cluster: { id: string; scheduler: string | null; driver: string },
+  side: Side,
+  cleanup: string,
+): Promise<string> {
+  await updateSide(tx, cluster.id, side, { cleanup });
+  const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
+  const states = sidesOf(cluster).map((one) => rows.get(one) ?? 'pending');
+  const left = states.filter((state) => state !== 'done' && state !== 'pending');
+  if (left.length > 0) return left.join(' ');
+  return states.includes('pending') ? 'pending' : 'done';
+}
+
+/** Whether nothing of ours is left on a side. */
+export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Promise<boolean> {
+  const [row] = await sideRow(db, clusterId, side);
+  return row?.cleanup === 'done';
+}
+
+const sideRow = prepared((db, clusterId: string, side: string) =>
+  db
+    .selectFrom('cluster_sides')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('side', '=', side as Side),
+);
+
+async function updateSide(
+  tx: Tx,
+  clusterId: string,
+  side: Side,
+  change: Partial<Omit<ClusterSide, 'cluster_id' | 'side'>>,
+): Promise<void> {
+  const fresh = { look_failure: null, look_failed_since: null, apply_failure: null, cleanup: null };
+  await tx.db
+    .insertInto('cluster_sides')
+    .values({ cluster_id: clusterId, side, ...fresh, ...change })
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(change))
+    .execute();
+}

@@ -1,0 +1,39 @@
+/** The release of one side of a cluster; the cluster is released when nothing of ours is left on any side. */
+import type { Side } from '../domain/side.ts';
+import { isCleanedUp, recordCleanup } from '../store/cluster-sides.ts';
+import { type Cluster, completeRelease, recordCleanupFailure } from '../store/clusters.ts';
+import type { Tx } from '../store/index.ts';
+import { deleteObservedAccounts } from '../store/observations.ts';
+import type { KubernetesDriver, SlurmDriver } from './driver.ts';
+import { atMost, isStopping, type PassDeps, wordsOf } from './pass.ts';
+
+const releaseLimitMs = 3_600_000;
+
+/**
+ * Returns whether something was done. Throws when something is left; that is kept in words, for operators to see. May be
+ * called again.
+ */
+export async function releaseSide(
+  { store, now }: PassDeps,
+  cluster: Cluster,
+  side: Side,
+  openDriver: (cluster: Cluster) => Promise<SlurmDriver | KubernetesDriver>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (await isCleanedUp(store.read, cluster.id, side)) return false;
+  const keep = async (tx: Tx, cleanup: string) => {
+    const whole = await recordCleanup(tx, cluster, side, cleanup);
+    if (whole === 'done') await completeRelease(tx, cluster.id, now());
+    else await recordCleanupFailure(tx, cluster.id, whole, now());
+  };
+  try {
+    const driver = await openDriver(cluster);
+    await driver.release(atMost(signal, releaseLimitMs));
+  } catch (error) {
+    if (!isStopping(signal)) await store.write((tx) => keep(tx, wordsOf(error)));
+    throw error;
+  }
+  if (side === 'slurm') await deleteObservedAccounts(store, cluster.id);
+  await store.write((tx) => keep(tx, 'done'));
+  return true;
+}

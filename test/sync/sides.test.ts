@@ -1,0 +1,419 @@
+/** A cluster with `slurm` and `kubernetes` sections has a worker for each side, and neither waits for the other. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
+import type { Lab } from '../../src/domain/lab.ts';
+import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/manifest.ts';
+import { clusterOptions } from '../../src/domain/options.ts';
+import { createLogger } from '../../src/log.ts';
+import { optionFacts } from '../../src/platform/options.ts';
+import { findCluster, startRelease } from '../../src/store/clusters.ts';
+import { createGrant } from '../../src/store/grants.ts';
+import { listMachines } from '../../src/store/machines.ts';
+import { findClusterReport, findObservation } from '../../src/store/observations.ts';
+import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
+import { eventually } from '../support/app.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+const id = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7JY0kB1n6sQXv0f5V5S7hCkXH0mM0Yf0Hc1b2JwXyZ';
+const lab: Lab = {
+  organizations: [
+    { slug: 'x', name: 'X', members: [{ email: 'ada@x.example', role: 'owner', username: 'ada' }] },
+  ],
+  clusters: [
+    {
+      name: 'gamma',
+      id,
+      organization: 'x',
+      slurm: {
+        login: [{ name: 'login1', host: '10.0.0.5', hostKey }],
+        controller: { host: '10.0.0.5', hostKey },
+      },
+      kubernetes: { server: 'https://10.0.0.5:6443', tokenFile: '/nowhere/token' },
+    },
+  ],
+};
+const loginNode = { name: 'login1', host: '10.0.0.5', port: 22, hostKey, up: true };
+
+/** A Slurm side in memory that does as it is told. */
+function slurmSide() {
+  const state = {
+    calls: [] as string[],
+    manifest: undefined as Manifest | undefined,
+    observeFault: '',
+    applyFault: '',
+    releaseFault: '',
+    slow: Promise.resolve(),
+    machines: ['gpu-1', 'cpu-1'],
+  };
+  const driver: SlurmDriver = {
+    followsSettings: false,
+    gatherMs: 0,
+    async observe(): Promise<SlurmReport> {
+      state.calls.push('observe');
+      if (state.observeFault) throw new Error(state.observeFault);
+      const { manifest } = state;
+      return {
+        manifestGeneration: manifest?.generation ?? 0,
+        desiredGeneration: manifest?.desiredGeneration ?? 0,
+        listVersion: manifest?.listVersion ?? 0,
+        controlPlaneReady: true,
+        scheduler: { configured: 'sunk', ready: { status: 'True', reason: 'Ready' } },
+        storage: { ceph: false, weka: false, nfs: true },
+        machines: state.machines.map((name) => ({ name, ready: true, phase: 'idle', ibSpeed: '400 Gb/sec' })),
+        runningJobs: [],
+        loginNodes: [loginNode],
+        accounts: [],
+        failure: null,
+      };
+    },
+    async apply(manifest) {
+      state.calls.push('apply');
+      await state.slow;
+      if (state.applyFault) throw new Error(state.applyFault);
+      state.manifest = manifest;
+    },
+    async release() {
+      state.calls.push('release');
+      if (state.releaseFault) throw new Error(state.releaseFault);
+    },
+    async close() {},
+  };
+  return { state, driver };
+}
+
+/** A Kubernetes side in memory that does as it is told. */
+function kubernetesSide() {
+  const state = {
+    applied: [] as { at: number; access: KubernetesAccess }[],
+    observeFault: '',
+    failure: null as string | null,
+    retry: false,
+    releaseFault: '',
+    released: 0,
+    machines: ['gpu-1', 'node-2'],
+    wake: () => {},
+  };
+  const driver: KubernetesDriver = {
+    followsSettings: false,
+    gatherMs: 0,
+    async observe(): Promise<KubernetesSideReport> {
+      if (state.observeFault) throw new Error(state.observeFault);
+      return {
+        controlPlaneReady: true,
+        scheduler: { configured: 'kubernetes', ready: { status: 'True', reason: 'Ready' } },
+        storage: { ceph: false, weka: true, nfs: false },
+        kubernetes: { server: 'https://10.0.0.5:6443', ready: true, version: 'v1.34.9' },
+        machines: state.machines.map((name) => ({ name, ready: true, phase: 'Ready', gpuCount: 8 })),
+        failure: null,
+      };
+    },
+    async apply(access) {
+      state.applied.push({ at: Date.now(), access });
+      return { failure: state.failure, retry: state.retry };
+    },
+    async release() {
+      if (state.releaseFault) throw new Error(state.releaseFault);
+      state.released += 1;
+    },
+    async close() {},
+  };
+  return { state, driver };
+}
+
+type Sides = {
+  slurm: ReturnType<typeof slurmSide>['state'];
+  kubernetes: ReturnType<typeof kubernetesSide>['state'];
+};
+
+async function start({
+  intervalMs = 600_000,
+  prepare,
+}: {
+  intervalMs?: number;
+  prepare?(sides: Sides): void;
+} = {}) {
+  const house = await openTestStore(lab);
+  const { store } = house;
+  const [slurm, kubernetes] = [slurmSide(), kubernetesSide()];
+  const sides = { slurm: slurm.state, kubernetes: kubernetes.state };
+  prepare?.(sides);
+  const loop = await startSyncLoop({
+    store,
+    drivers: {
+      slurm: async () => slurm.driver,
+      async kubernetes(_cluster, wake) {
+        kubernetes.state.wake = wake;
+        return kubernetes.driver;
+      },
+    },
+    subjectIssuer: undefined,
+    intervalMs,
+    log: createLogger('silent'),
+    now: Date.now,
+  });
+  const user_id = await userId(store, 'ada@x.example');
+  const cluster = async () => {
+    const row = await findCluster(store.read, id);
+    assert.ok(row);
+    return row;
+  };
+  return {
+    ...sides,
+    store,
+    cluster,
+    report: async () => findClusterReport(store.read, await cluster(), Date.now()),
+    options: async () => clusterOptions(await optionFacts(store.read, await cluster(), Date.now())),
+    observation: (side: 'slurm' | 'kubernetes') => findObservation(store.read, id, side),
+    grant: (expiresAt: number | null = null) =>
+      store.write((tx) =>
+        createGrant(
+          tx,
+          {
+            resource_id: id,
+            user_id,
+            relation: 'kubernetes.viewer',
+            scope: null,
+            role_id: null,
+            expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+            granted_by: user_id,
+          },
+          Date.now(),
+        ),
+      ),
+    async [Symbol.asyncDispose]() {
+      await loop.stop();
+      await house[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type House = Awaited<ReturnType<typeof start>>;
+
+/** Until both sides are on record. */
+async function settled(house: House): Promise<void> {
+  await eventually(
+    async () =>
+      (await house.observation('slurm'))?.manifest_generation === 1 &&
+      (await house.observation('kubernetes')),
+    Boolean,
+  );
+}
+
+test("one report: Slurm's scheduler, Kubernetes' API, and the machines and storage of both", async () => {
+  await using house = await start();
+  await settled(house);
+  const { scheduler, storage, kubernetes, failure } = await house.report();
+  assert.deepEqual([scheduler?.configured, kubernetes?.version, failure], ['sunk', 'v1.34.9', null]);
+  assert.deepEqual(storage, { ceph: false, weka: true, nfs: false });
+  const machines = await eventually(
+    () => listMachines(house.store.read, id),
+    ({ length }) => length === 3,
+  );
+  const shared = machines.find(({ name }) => name === 'gpu-1')?.report;
+  assert.deepEqual([shared?.phase, shared?.gpuCount, shared?.ibSpeed], ['idle', 8, '400 Gb/sec']);
+  assert.equal((await house.cluster()).assigned_node_count, 3);
+});
+
+test('a machine that neither side reports any more is retired, and one that only the other has is not', async () => {
+  await using house = await start({ intervalMs: 50 });
+  await settled(house);
+  house.slurm.machines = ['gpu-1'];
+  await eventually(
+    async () => (await listMachines(house.store.read, id)).map(({ name }) => name).sort(),
+    (names) => names.join() === 'gpu-1,node-2',
+  );
+});
+
+test('a permission does not wait for a Slurm list that takes long to apply', async () => {
+  const over = Promise.withResolvers<void>();
+  await using house = await start({
+    prepare: ({ slurm }) => {
+      slurm.slow = over.promise;
+    },
+  });
+  try {
+    await eventually(
+      async () => house.slurm.calls,
+      (calls) => calls.includes('apply'),
+    );
+    await house.grant();
+    await eventually(
+      async () => house.kubernetes.applied.at(-1)?.access.grants.length,
+      (count) => count === 1,
+    );
+    assert.equal((await house.observation('slurm'))?.manifest_generation, 0, 'the list is still on its way');
+  } finally {
+    over.resolve();
+  }
+});
+
+test('a grant that ends by itself is taken away then, and is never read as live after that', async () => {
+  await using house = await start();
+  await settled(house);
+  const expiresAt = Date.now() + 1500;
+  await house.grant(expiresAt);
+  await eventually(
+    async () => house.kubernetes.applied.at(-1),
+    (last) => last !== undefined && last.at >= expiresAt,
+  );
+  for (const { at, access } of house.kubernetes.applied) {
+    if (at > expiresAt + 50) assert.deepEqual(access.grants, []);
+  }
+});
+
+test('an API server that is away: Slurm is applied and reported, and its list does not fail for it', async () => {
+  await using house = await start({
+    prepare: ({ kubernetes }) => {
+      kubernetes.observeFault = 'The API server of gamma cannot be reached: ECONNREFUSED';
+    },
+  });
+  await eventually(
+    () => house.observation('slurm'),
+    (one) => one?.manifest_generation === 1,
+  );
+  const { failure, kubernetes } = await eventually(
+    () => house.report(),
+    (report) => report.failure !== null,
+  );
+  assert.match(failure ?? '', /API server of gamma cannot be reached/);
+  assert.equal(kubernetes, undefined);
+  assert.equal((await house.observation('slurm'))?.failure, null);
+});
+
+test('a Slurm side that is away: permissions are kept, Kubernetes is reported, and nobody is confirmed', async () => {
+  await using house = await start({
+    prepare: ({ slurm }) => {
+      slurm.observeFault = 'ssh: no route to host';
+    },
+  });
+  await house.grant();
+  await eventually(
+    async () => house.kubernetes.applied.at(-1)?.access.grants.length,
+    (count) => count === 1,
+  );
+  const { failure, kubernetes } = await eventually(
+    () => house.report(),
+    (report) => report.kubernetes !== undefined && report.failure !== null,
+  );
+  assert.deepEqual([kubernetes?.ready, failure], [true, 'ssh: no route to host']);
+  assert.equal(await house.observation('slurm'), undefined);
+});
+
+test('an API server that goes away is not ready from the first failed look on, and Slurm stays as it was', async () => {
+  await using house = await start({ intervalMs: 50 });
+  await settled(house);
+  assert.equal((await house.report()).kubernetes?.ready, true);
+  house.kubernetes.observeFault = 'The API server of gamma cannot be reached: ECONNREFUSED';
+  const { kubernetes, scheduler, failure } = await eventually(
+    () => house.report(),
+    (report) => report.kubernetes?.ready === false,
+  );
+  assert.equal(kubernetes?.ready, false);
+  assert.deepEqual([scheduler?.configured, scheduler?.ready?.status], ['sunk', 'True']);
+  assert.match(failure ?? '', /cannot be reached/);
+  house.kubernetes.observeFault = '';
+  await eventually(
+    () => house.report(),
+    (report) => report.kubernetes?.ready === true && report.failure === null,
+  );
+});
+
+test('applying that fails on Slurm is said, and holds up no permission', async () => {
+  await using house = await start({
+    prepare: ({ slurm }) => {
+      slurm.applyFault = 'the disk is full';
+    },
+  });
+  const { failure } = await eventually(
+    () => house.report(),
+    (report) => report.failure !== null,
+  );
+  assert.equal(failure, 'the disk is full');
+  await house.grant();
+  await eventually(
+    async () => house.kubernetes.applied.at(-1)?.access.grants.length,
+    (count) => count === 1,
+  );
+  house.slurm.applyFault = '';
+  await eventually(
+    () => house.report(),
+    (report) => report.failure === null,
+  );
+});
+
+test('a permission that could not be changed for the moment is tried again soon, also with a long interval', async () => {
+  await using house = await start({
+    prepare: ({ kubernetes }) => {
+      kubernetes.failure = 'The API server is in trouble (500): webhook.';
+      kubernetes.retry = true;
+    },
+  });
+  await eventually(
+    async () => house.kubernetes.applied.length,
+    (count) => count >= 3,
+  );
+  const { failure, kubernetes } = await eventually(
+    () => house.report(),
+    (report) => report.failure !== null && report.kubernetes !== undefined,
+  );
+  assert.deepEqual([kubernetes?.ready, failure], [true, 'The API server is in trouble (500): webhook.']);
+  house.kubernetes.failure = null;
+  house.kubernetes.retry = false;
+  await eventually(
+    () => house.report(),
+    (report) => report.failure === null,
+  );
+});
+
+test('a side that fails is passed at once when the cluster itself shows signs of life', async () => {
+  await using house = await start();
+  await settled(house);
+  house.kubernetes.observeFault = 'away';
+  house.kubernetes.wake();
+  await eventually(
+    () => house.report(),
+    (report) => report.failure === 'away',
+  );
+  const before = house.kubernetes.applied.length;
+  house.kubernetes.observeFault = '';
+  house.kubernetes.wake();
+  await eventually(
+    async () => house.kubernetes.applied.length,
+    (count) => count > before,
+    900,
+  );
+});
+
+test('released, each side is released whether or not the other is, and what is left is said of both', async () => {
+  await using house = await start();
+  await settled(house);
+  house.slurm.releaseFault = 'login1: no route to host';
+  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }, Date.now()));
+  await eventually(
+    async () => house.kubernetes.released,
+    (count) => count === 1,
+  );
+  const row = await eventually(
+    () => house.cluster(),
+    ({ cleanup_state }) => cleanup_state !== 'pending',
+  );
+  assert.deepEqual([row.state, row.cleanup_state], ['releasing', 'login1: no route to host']);
+  house.slurm.releaseFault = '';
+  await eventually(
+    () => house.cluster(),
+    ({ state }) => state === 'released',
+  );
+  assert.equal(house.kubernetes.released, 1, 'what is released is not released again');
+});
+
+test('the options of both follow from the latest look at each side', async () => {
+  await using house = await start();
+  await settled(house);
+  const { state, scheduler, storage } = await house.options();
+  assert.deepEqual(
+    [state, scheduler.configured.value, scheduler.ready?.type, storage.configured],
+    ['available', 'sunk', 'SUNKReady', { ceph: 'not_configured', weka: 'configured', nfs: 'not_configured' }],
+  );
+});
