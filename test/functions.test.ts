@@ -1,0 +1,72 @@
+/** No function is longer than 80 lines: one that is cannot be held in the head, and wants smaller parts. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import ts from 'typescript';
+
+const longest = 80;
+const src = join(import.meta.dirname, '../src');
+
+/** Those that are longer, with the most lines that each may have. They may shrink or go, and none may come. */
+const allowed: Record<string, number> = {
+  'app.ts createApis': 100,
+  'app.ts startApp': 110,
+  'cli/program.ts createProgram': 100,
+  'gateway/index.ts startGateway': 110,
+  'gateway/relay.ts startRelay': 240,
+  'gateway/session.ts startSession': 270,
+  'gateway/user-auth.ts startUserAuth': 100,
+  'identity/issuer/configuration.ts configuration': 110,
+  'identity/issuer/device-pages.ts createDevicePages': 160,
+  'login-node/connection.ts connectionLayer': 110,
+  'login-node/index.ts startLoginNode': 120,
+  'login-node/on-demand.ts openLoginNode': 90,
+  'login-node/server.ts createLoginServer': 120,
+  'login-node/session.ts serveSession': 130,
+  'login-node/sftp/handlers.ts createHandlers': 100,
+  'sync/drivers/kubernetes/client.ts openClient': 90,
+  'sync/drivers/kubernetes/index.ts createKubernetesDriver': 100,
+  'sync/drivers/simulated/index.ts createSimulatedSlurmDriver': 120,
+  'sync/drivers/slurm/index.ts createSlurmDriver': 240,
+  'sync/loop.ts startSyncLoop': 100,
+  'sync/worker.ts startWorker': 120,
+};
+
+test(`no function in src is longer than ${longest} lines, but for those that are known`, () => {
+  const long = new Map(longFunctions().map(({ name, lines }) => [name, lines]));
+  const grown = [...long].filter(([name, lines]) => lines > (allowed[name] ?? longest));
+  assert.deepEqual(grown, [], 'make smaller parts of it; the list of exceptions does not grow');
+  const gone = Object.keys(allowed).filter((name) => !long.has(name));
+  assert.deepEqual(gone, [], 'it is short now: strike it from the list');
+});
+
+function longFunctions(): { name: string; lines: number }[] {
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
+  return files.filter((file) => file.endsWith('.ts')).flatMap((file) => longFunctionsOf(file));
+}
+
+function longFunctionsOf(file: string): { name: string; lines: number }[] {
+  const text = readFileSync(join(src, file), 'utf8');
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const found: { name: string; lines: number }[] = [];
+  const lineOf = (position: number) => source.getLineAndCharacterOfPosition(position).line;
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node)) {
+      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1;
+      if (lines > longest) found.push({ name: `${file} ${nameOf(node)}`, lines });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+/** What a function is called, or what it is assigned to. */
+function nameOf(node: ts.SignatureDeclaration): string {
+  const { parent } = node;
+  const named =
+    node.name ??
+    (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) ? parent.name : undefined);
+  return named?.getText() ?? '(without a name)';
+}
