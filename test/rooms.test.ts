@@ -130,6 +130,17 @@ for (const [name, { rooms: homes, reason }] of Object.entries(packages)) {
   });
 }
 
+test('only store/grants.ts reads grants, so that nobody takes one whose time is up for a live one', () => {
+  const readers = [...sources].filter(
+    ([file, text]) =>
+      /(selectFrom|innerJoin|leftJoin)\('resource_grants/.test(text) && !/migrations/.test(file),
+  );
+  assert.deepEqual(
+    readers.map(([file]) => file),
+    ['store/grants.ts'],
+  );
+});
+
 test('a migration imports nothing of ours, so that a released one stays what it was', () => {
   const wrong = imports.filter(({ from, isOurs }) => /^store\/migrations\/\d/.test(from) && isOurs);
   assert.deepEqual(

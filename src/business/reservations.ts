@@ -1,6 +1,7 @@
 /** Nodes of clusters set aside for their organizations. */
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
+import type { Reservation } from '../domain/reservation.ts';
 import { findCluster } from '../store/clusters.ts';
 import { findMembership } from '../store/members.ts';
 import * as reservations from '../store/reservations.ts';
@@ -62,7 +63,7 @@ export async function operatorCreateReservation(
       throw new DomainError('invalid_state', message);
     }
     const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt });
-    const until = made.ends_at === null ? '' : ` until ${made.ends_at}`;
+    const until = made.endsAt === null ? '' : ` until ${made.endsAt}`;
     const details = `${nodeCount} nodes of ${cluster.name}${until}`;
     const about = { target: made.id, organization_id: cluster.organization_id, details };
     return { result: reservationBody(made), about };
@@ -79,8 +80,8 @@ export async function operatorEndReservation(
   const known = await reservations.findReservation(deps.store.read, reservationId, now);
   const about = {
     target: known?.id ?? 'reservation',
-    organization_id: known?.organization_id ?? null,
-    cluster_id: known?.cluster_id ?? null,
+    organization_id: known?.organizationId ?? null,
+    cluster_id: known?.clusterId ?? null,
   };
   const what = { operation: 'operatorEndReservation', meaning: [reservationId], about };
   return operatorCommand(deps, request, what, async (tx) => {
@@ -88,11 +89,21 @@ export async function operatorEndReservation(
     if (!reservation) throw new DomainError('not_found', 'There is no such reservation.');
     const ended = await reservations.endReservation(tx, reservation);
     const details =
-      reservation.state === 'ended' ? `had ended at ${ended.ended_at}` : `${ended.node_count} nodes`;
+      reservation.state === 'ended' ? `had ended at ${ended.endedAt}` : `${ended.nodeCount} nodes`;
     return { result: reservationBody(ended), about: { details } };
   });
 }
 
-function reservationBody({ ends_at, ended_at, ...rest }: reservations.Reservation) {
-  return { ...rest, ...(ends_at === null ? {} : { ends_at }), ...(ended_at === null ? {} : { ended_at }) };
+function reservationBody(reservation: Reservation) {
+  const { id, state, endsAt, endedAt } = reservation;
+  return {
+    id,
+    organization_id: reservation.organizationId,
+    cluster_id: reservation.clusterId,
+    node_count: reservation.nodeCount,
+    state,
+    created_at: reservation.createdAt,
+    ...(endsAt === null ? {} : { ends_at: endsAt }),
+    ...(endedAt === null ? {} : { ended_at: endedAt }),
+  };
 }

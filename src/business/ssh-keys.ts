@@ -2,7 +2,7 @@
 import { DomainError } from '../domain/error.ts';
 import { isId } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
-import { parseSshPublicKey } from '../domain/ssh-key.ts';
+import { parseSshPublicKey, type SshKey, type SshKeySet } from '../domain/ssh-key.ts';
 import { runCommand } from '../store/commands.ts';
 import * as keys from '../store/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -73,10 +73,26 @@ export async function revokeSshKey(
   );
 }
 
-function keyReply({ key, set }: { key: keys.SshKey; set: keys.SshKeySet }, commandId: string) {
-  return { ssh_key: keyBody(key), ssh_key_set: set, command_id: commandId };
+function keyReply({ key, set }: { key: SshKey; set: SshKeySet }, commandId: string) {
+  return { ssh_key: keyBody(key), ssh_key_set: keySetBody(set), command_id: commandId };
 }
 
-function keyBody({ revoked_at, key_type: _, ...key }: keys.SshKey) {
-  return { ...key, key_type: 'ssh-ed25519' as const, ...(revoked_at === null ? {} : { revoked_at }) };
+function keyBody(key: SshKey) {
+  return {
+    id: key.id,
+    user_id: key.userId,
+    key_type: key.type,
+    public_material: key.material,
+    fingerprint: key.fingerprint,
+    lifecycle_state: key.state,
+    ...(key.revokedAt === null ? {} : { revoked_at: key.revokedAt }),
+    created_at: key.createdAt,
+    created_by_user_id: key.createdByUserId,
+    created_command_id: key.createdCommandId,
+    source_revision: key.sourceRevision,
+  };
+}
+
+function keySetBody({ userId, generation, sourceHash, createdAt }: SshKeySet) {
+  return { user_id: userId, generation, source_hash: sourceHash, created_at: createdAt };
 }

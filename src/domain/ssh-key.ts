@@ -10,6 +10,29 @@ export interface SshPublicKey {
   fingerprint: string;
 }
 
+/** A key that a person registered. It is theirs for good, also when it is revoked. */
+export interface SshKey extends SshPublicKey {
+  id: string;
+  userId: string;
+  state: 'active' | 'revoked';
+  /** RFC 3339; null while it is active. */
+  revokedAt: string | null;
+  createdAt: string;
+  createdByUserId: string;
+  createdCommandId: string;
+  /** The generation of the person's key set that it came with. */
+  sourceRevision: number;
+}
+
+/** A version of a person's set of active keys. */
+export interface SshKeySet {
+  userId: string;
+  generation: number;
+  /** Of the active fingerprints, in order. */
+  sourceHash: string;
+  createdAt: string;
+}
+
 const keyType = 'ssh-ed25519';
 const keyLength = 32;
 const oneKey = 'Send one public key on one line.';

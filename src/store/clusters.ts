@@ -4,7 +4,7 @@ import { DomainError } from '../domain/error.ts';
 import { newUuid } from '../domain/id.ts';
 import type { LabCluster } from '../domain/lab.ts';
 import { withdrawAccessList } from './access-lists.ts';
-import { revokeClusterGrants } from './grants.ts';
+import { listClustersOfGrants, revokeClusterGrants } from './grants.ts';
 import type { Reader, Tx } from './index.ts';
 import { retireMachines } from './machines.ts';
 import { requireActiveOrganization } from './organizations.ts';
@@ -100,7 +100,7 @@ export async function listConcernedClusters(
 ): Promise<string[]> {
   const rows =
     'userId' in who
-      ? [...(await clustersOfPerson(db, who.userId)), ...(await grantedClusters(db, who.userId))]
+      ? [...(await clustersOfPerson(db, who.userId)), ...(await listClustersOfGrants(db, who.userId))]
       : await clustersOf(db, who.organizationId);
   return [...new Set(rows.map((row) => row.id))];
 }
@@ -112,17 +112,6 @@ const clustersOfPerson = prepared((db, userId: string) =>
     .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
     .where('clusters.state', '!=', 'released')
     .where('memberships.user_id', '=', userId),
-);
-
-const grantedClusters = prepared((db, userId: string) =>
-  db
-    .selectFrom('resource_grants')
-    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
-    .select('clusters.id')
-    .distinct()
-    .where('clusters.state', '!=', 'released')
-    .where('resource_grants.user_id', '=', userId)
-    .where('resource_grants.revoked_at', 'is', null),
 );
 
 const clustersOf = prepared((db, orgId: string) =>

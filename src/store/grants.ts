@@ -1,6 +1,10 @@
-/** Kubernetes resource grants. A grant is live until it is revoked or its time is up, to the second. */
+/**
+ * Kubernetes resource grants. A grant is live until it is revoked or its time is up, to the second. No other file reads their
+ * table: whoever wants grants gets live ones, and cannot forget to ask for them.
+ */
 import { newId } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { ResourceGrantTable } from './schema.ts';
 import { toTime } from './time.ts';
 
@@ -10,9 +14,10 @@ export async function listGrantedClusters(
   who: { userId: string; orgId: string },
   now: number,
 ): Promise<string[]> {
-  const rows = await liveGrants(db, who.userId, now)
-    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
-    .select('resource_grants.resource_id')
+  const rows = await liveGrants(db, now)
+    .where('g.user_id', '=', who.userId)
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
+    .select('g.resource_id')
     .where('clusters.organization_id', '=', who.orgId)
     .distinct()
     .execute();
@@ -24,43 +29,43 @@ export type LiveGrant = Awaited<ReturnType<typeof listLiveGrants>>[number];
 
 /** A person's live grants, oldest first. */
 export async function listLiveGrants(db: Reader, userId: string, now: number) {
-  return shownGrants(liveGrants(db, userId, now)).execute();
+  return shownGrants(liveGrants(db, now)).where('g.user_id', '=', userId).execute();
 }
 
 /** Everybody's live grants with the names of their clusters, oldest first. */
 export async function listAllLiveGrants(db: Reader, now: number) {
-  return shownGrants(allLiveGrants(db, now))
-    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+  return shownGrants(liveGrants(db, now))
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
     .select('clusters.name as cluster_name')
     .execute();
 }
 
 /** A grant that was not revoked, with the name of its cluster. */
 export async function findGrant(db: Reader, grantId: string) {
-  return shownGrants(db.selectFrom('resource_grants'))
-    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
-    .select(['clusters.name as cluster_name', 'resource_grants.revoked_at'])
-    .where('resource_grants.id', '=', grantId)
+  return shownGrants(db.selectFrom('resource_grants as g'))
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
+    .select(['clusters.name as cluster_name', 'g.revoked_at'])
+    .where('g.id', '=', grantId)
     .executeTakeFirst();
 }
 
-function shownGrants<Q extends ReturnType<typeof allLiveGrants>>(grants: Q) {
+function shownGrants<Q extends ReturnType<typeof liveGrants>>(grants: Q) {
   return grants
-    .innerJoin('users', 'users.id', 'resource_grants.user_id')
+    .innerJoin('users', 'users.id', 'g.user_id')
     .select([
-      'resource_grants.id',
-      'resource_grants.resource_kind',
-      'resource_grants.resource_id',
-      'resource_grants.user_id',
+      'g.id',
+      'g.resource_kind',
+      'g.resource_id',
+      'g.user_id',
       'users.primary_email as username',
-      'resource_grants.relation',
-      'resource_grants.scope',
-      'resource_grants.role_id',
-      'resource_grants.expires_at',
-      'resource_grants.granted_by',
-      'resource_grants.granted_at',
+      'g.relation',
+      'g.scope',
+      'g.role_id',
+      'g.expires_at',
+      'g.granted_by',
+      'g.granted_at',
     ])
-    .orderBy('resource_grants.id');
+    .orderBy('g.id');
 }
 
 /** Whether a person holds a live grant on a cluster or a part of it. */
@@ -70,9 +75,10 @@ export async function hasLiveGrant(
   clusterId: string,
   now: number,
 ): Promise<boolean> {
-  const row = await liveGrants(db, userId, now)
-    .select('resource_grants.id')
-    .where('resource_grants.resource_id', '=', clusterId)
+  const row = await liveGrants(db, now)
+    .where('g.user_id', '=', userId)
+    .select('g.id')
+    .where('g.resource_id', '=', clusterId)
     .executeTakeFirst();
   return row !== undefined;
 }
@@ -125,18 +131,25 @@ export async function revokeClusterGrants(tx: Tx, clusterId: string, now: number
     .execute();
 }
 
-function liveGrants(db: Reader, userId: string, now: number) {
-  return allLiveGrants(db, now).where('resource_grants.user_id', '=', userId);
-}
-
-function allLiveGrants(db: Reader, now: number) {
-  return db
+/**
+ * The clusters that a change of a person's account can concern. Grants whose time is up are among them: looking at one
+ * cluster too many does no harm.
+ */
+export const listClustersOfGrants = prepared((db, userId: string) =>
+  db
     .selectFrom('resource_grants')
-    .where('resource_grants.revoked_at', 'is', null)
-    .where((eb) =>
-      eb.or([
-        eb('resource_grants.expires_at', 'is', null),
-        eb('resource_grants.expires_at', '>', toTime(now)),
-      ]),
-    );
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select('clusters.id')
+    .distinct()
+    .where('clusters.state', '!=', 'released')
+    .where('resource_grants.user_id', '=', userId)
+    .where('resource_grants.revoked_at', 'is', null),
+);
+
+/** The grants (`g`) that are live at a moment: the beginning of every query that reads them. */
+export function liveGrants(db: Reader, now: number) {
+  return db
+    .selectFrom('resource_grants as g')
+    .where('g.revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', toTime(now))]));
 }

@@ -1,8 +1,8 @@
 /** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import { keysIncluding } from '../domain/permission.ts';
+import { liveGrants } from './grants.ts';
 import type { Reader } from './index.ts';
-import { toTime } from './time.ts';
 
 const keys = keysIncluding('clusters.kubernetes');
 
@@ -15,7 +15,7 @@ export async function findKubernetesAccess(
 ): Promise<KubernetesAccess> {
   const [members, grants, subjects] = await Promise.all([
     listMembers(db, cluster.organization_id),
-    liveGrants(db, cluster.id, now)
+    grantsOn(db, cluster.id, now)
       .innerJoin('users as u', 'u.id', 'g.user_id')
       .where('u.lifecycle_state', '=', 'active')
       .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
@@ -48,7 +48,7 @@ export async function findNextExpiry(
   clusterId: string,
   now: number,
 ): Promise<number | undefined> {
-  const row = await liveGrants(db, clusterId, now)
+  const row = await grantsOn(db, clusterId, now)
     .select('g.expires_at')
     .where('g.expires_at', 'is not', null)
     .orderBy('g.expires_at')
@@ -57,12 +57,8 @@ export async function findNextExpiry(
   return row?.expires_at == null ? undefined : Date.parse(row.expires_at);
 }
 
-function liveGrants(db: Reader, clusterId: string, now: number) {
-  return db
-    .selectFrom('resource_grants as g')
-    .where('g.resource_id', '=', clusterId)
-    .where('g.revoked_at', 'is', null)
-    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', toTime(now))]));
+function grantsOn(db: Reader, clusterId: string, now: number) {
+  return liveGrants(db, now).where('g.resource_id', '=', clusterId);
 }
 
 /** The members who may use Kubernetes by role or by key. */

@@ -1,15 +1,15 @@
 /**
- * Reservations: nodes of a cluster set aside for its organization. One whose time is up has ended, to the
- * millisecond, though its row may say `active` until something is written about its cluster.
+ * Reservations. A row may say `active` although its time is up, until something is written about its cluster; what leaves
+ * this file is as it is at the moment that is asked about.
  */
 import type { Selectable } from 'kysely';
 import { newId } from '../domain/id.ts';
+import { type Reservation, reservationAt } from '../domain/reservation.ts';
 import type { Reader, Tx } from './index.ts';
 import type { ClusterTable, ReservationTable } from './schema.ts';
-import { fromTime, toTime } from './time.ts';
+import { toTime } from './time.ts';
 
 type Cluster = Selectable<ClusterTable>;
-export type Reservation = Selectable<ReservationTable>;
 
 export async function findReservation(
   db: Reader,
@@ -21,7 +21,7 @@ export async function findReservation(
     .selectAll()
     .where('id', '=', reservationId)
     .executeTakeFirst();
-  return row && asOf(row, now);
+  return row && reservationOf(row, now);
 }
 
 /** Reservations, oldest first: an organization's, or all of them. */
@@ -35,7 +35,7 @@ export async function listReservations(
     query = query.where('organization_id', '=', filter.organizationId);
   }
   const rows = await query.orderBy('created_at').orderBy('id').execute();
-  return rows.map((row) => asOf(row, now));
+  return rows.map((row) => reservationOf(row, now));
 }
 
 /**
@@ -90,22 +90,26 @@ export async function createReservation(
     }))
     .where('id', '=', cluster.id)
     .execute();
-  return row;
+  return reservationOf(row, tx.now);
 }
 
 /** Ends a reservation, which its cluster then no longer has; one that has ended stays as it is. */
 export async function endReservation(tx: Tx, reservation: Reservation): Promise<Reservation> {
-  await settleLapsed(tx, reservation.cluster_id);
+  await settleLapsed(tx, reservation.clusterId);
   if (reservation.state === 'ended') return reservation;
-  const end = { state: 'ended' as const, ended_at: toTime(tx.now) };
-  await tx.db.updateTable('reservations').set(end).where('id', '=', reservation.id).execute();
+  const endedAt = toTime(tx.now);
+  await tx.db
+    .updateTable('reservations')
+    .set({ state: 'ended', ended_at: endedAt })
+    .where('id', '=', reservation.id)
+    .execute();
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({ reservation_id: null, version: eb('version', '+', 1), updated_at: toTime(tx.now) }))
-    .where('id', '=', reservation.cluster_id)
+    .where('id', '=', reservation.clusterId)
     .where('reservation_id', '=', reservation.id)
     .execute();
-  return { ...reservation, ...end };
+  return { ...reservation, state: 'ended', endedAt };
 }
 
 /** Ends the reservation that a cluster has, if any, as when the cluster goes out of service. */
@@ -116,7 +120,7 @@ export async function endClusterReservation(tx: Tx, clusterId: string): Promise<
     .where('cluster_id', '=', clusterId)
     .where('state', '=', 'active')
     .executeTakeFirst();
-  if (row) await endReservation(tx, asOf(row, tx.now));
+  if (row) await endReservation(tx, reservationOf(row, tx.now));
 }
 
 /** Writes down what time alone has ended, as it was shown since. */
@@ -144,9 +148,10 @@ async function settleLapsed(tx: Tx, clusterId: string): Promise<void> {
     .execute();
 }
 
-function asOf(row: Reservation, now: number): Reservation {
-  if (row.state === 'ended' || row.ends_at === null || fromTime(row.ends_at) > now) return row;
-  return { ...row, state: 'ended', ended_at: row.ends_at };
+function reservationOf(row: Selectable<ReservationTable>, now: number): Reservation {
+  const { id, organization_id: organizationId, cluster_id: clusterId, node_count: nodeCount, state } = row;
+  const times = { createdAt: row.created_at, endsAt: row.ends_at, endedAt: row.ended_at };
+  return reservationAt({ id, organizationId, clusterId, nodeCount, state, ...times }, now);
 }
 
 function lapse(cluster: Cluster, at: string): Partial<Cluster> {

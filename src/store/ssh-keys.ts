@@ -1,20 +1,16 @@
 /** SSH keys and the versions of each person's set of them. */
 import { createHash } from 'node:crypto';
-import type { Selectable } from 'kysely';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
-import type { SshPublicKey } from '../domain/ssh-key.ts';
+import type { SshKey, SshKeySet, SshPublicKey } from '../domain/ssh-key.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { SshKeySetTable, SshKeyTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-export type SshKey = Selectable<SshKeyTable>;
-export type SshKeySet = Selectable<SshKeySetTable>;
-
 /** A person's keys, oldest first, revoked ones included. */
 export async function listSshKeys(db: Reader, userId: string): Promise<SshKey[]> {
-  return keysOf(db, userId);
+  return (await keysOf(db, userId)).map(keyOf);
 }
 
 const keysOf = prepared((db, userId: string) =>
@@ -37,7 +33,8 @@ const activeKeysOf = prepared((db, userId: string) =>
 
 /** A person's key set; undefined before their first key. */
 export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
-  return (await keySetOf(db, userId))[0];
+  const [row] = await keySetOf(db, userId);
+  return row && keySetFrom(row);
 }
 
 const keySetOf = prepared((db, userId: string) =>
@@ -58,7 +55,7 @@ export async function createSshKey(
     );
   }
   const generation = ((await findSshKeySet(tx.db, userId))?.generation ?? 0) + 1;
-  const row: SshKey = {
+  const row: SshKeyTable = {
     id: newId('ssh_key', tx.now),
     user_id: userId,
     key_type: key.type,
@@ -72,14 +69,14 @@ export async function createSshKey(
     source_revision: generation,
   };
   await insertKey(tx.db, row);
-  return { key: row, set: await advanceKeySet(tx, userId, generation) };
+  return { key: keyOf(row), set: await advanceKeySet(tx, userId, generation) };
 }
 
 const keyByMaterial = prepared((db, material: string) =>
   db.selectFrom('ssh_keys').select('user_id').where('public_material', '=', material),
 );
 
-const insertKey = prepared((db, key: SshKey) => db.insertInto('ssh_keys').values(key));
+const insertKey = prepared((db, key: SshKeyTable) => db.insertInto('ssh_keys').values(key));
 
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
 export async function revokeSshKey(
@@ -87,41 +84,59 @@ export async function revokeSshKey(
   revocation: { userId: string; keyId: string },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
   const { userId, keyId } = revocation;
-  const key = await tx.db
+  const row = await tx.db
     .selectFrom('ssh_keys')
     .selectAll()
     .where('id', '=', keyId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
   const set = await findSshKeySet(tx.db, userId);
-  if (!key || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
-  if (key.lifecycle_state === 'revoked') return { key, set };
-  const revoked: SshKey = { ...key, lifecycle_state: 'revoked', revoked_at: toTime(tx.now) };
-  await tx.db
-    .updateTable('ssh_keys')
-    .set({ lifecycle_state: revoked.lifecycle_state, revoked_at: revoked.revoked_at })
-    .where('id', '=', keyId)
-    .execute();
-  return { key: revoked, set: await advanceKeySet(tx, userId, set.generation + 1) };
+  if (!row || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
+  if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
+  const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
+  await tx.db.updateTable('ssh_keys').set(revoked).where('id', '=', keyId).execute();
+  return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, userId, set.generation + 1) };
 }
 
 async function advanceKeySet(tx: Tx, userId: string, generation: number): Promise<SshKeySet> {
   const active = await listActiveFingerprints(tx.db, userId);
   const digest = createHash('sha256').update(active.map((fingerprint) => `${fingerprint}\n`).join(''));
-  const set: SshKeySet = {
+  const row: SshKeySetTable = {
     user_id: userId,
     generation,
     source_hash: `sha256:${digest.digest('hex')}`,
     created_at: toTime(tx.now),
   };
-  await saveKeySet(tx.db, set);
+  await saveKeySet(tx.db, row);
   tx.changed({ userId });
-  return set;
+  return keySetFrom(row);
 }
 
-const saveKeySet = prepared((db, set: SshKeySet) =>
+const saveKeySet = prepared((db, set: SshKeySetTable) =>
   db
     .insertInto('ssh_key_sets')
     .values(set)
     .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set)),
 );
+
+function keyOf(row: SshKeyTable): SshKey {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    // Nothing else is registered.
+    type: 'ssh-ed25519',
+    material: row.public_material,
+    fingerprint: row.fingerprint,
+    state: row.lifecycle_state,
+    revokedAt: row.revoked_at,
+    createdAt: row.created_at,
+    createdByUserId: row.created_by_user_id,
+    createdCommandId: row.created_command_id,
+    sourceRevision: row.source_revision,
+  };
+}
+
+function keySetFrom(row: SshKeySetTable): SshKeySet {
+  const { user_id: userId, generation, source_hash: sourceHash, created_at: createdAt } = row;
+  return { userId, generation, sourceHash, createdAt };
+}

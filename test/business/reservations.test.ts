@@ -272,8 +272,8 @@ test('reservations', async (t) => {
     await reopened.close();
     assert.deepEqual(after, before);
     assert.equal(before.at(-1)?.state, 'active');
-    const { ends_at } = later.at(-1) ?? {};
-    assert.deepEqual(later.at(-1), { ...before.at(-1), state: 'ended', ended_at: ends_at });
+    const { endsAt } = later.at(-1) ?? {};
+    assert.deepEqual(later.at(-1), { ...before.at(-1), state: 'ended', endedAt: endsAt });
   });
 });
 
@@ -294,7 +294,7 @@ test('a cluster that goes out of service has no reservation any more', async () 
     startRelease({ ...tx, now: start + hour / 2 }, { clusterId: alpha, commandId: null }, start + hour / 2),
   );
   const [ended] = await listReservations(store.read, {}, start + hour / 2);
-  assert.deepEqual([ended?.state, ended?.ended_at], ['ended', '2030-01-01T00:30:00.000Z']);
+  assert.deepEqual([ended?.state, ended?.endedAt], ['ended', '2030-01-01T00:30:00.000Z']);
   const released = await find();
   assert.equal(released.reservation_id, null);
   assert.ok(released.version > version);

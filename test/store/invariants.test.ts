@@ -72,5 +72,5 @@ test('a write has the time of its transaction', async () => {
   const now = Date.parse('2030-01-01T00:00:00.000Z');
   await store.write((tx) => createSshKey({ ...tx, now }, { userId: ada, key, commandId: 'c' }));
   const [made] = await listSshKeys(store.read, ada);
-  assert.equal(made?.created_at, '2030-01-01T00:00:00.000Z');
+  assert.equal(made?.createdAt, '2030-01-01T00:00:00.000Z');
 });
