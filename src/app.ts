@@ -92,7 +92,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(() => audit.stop());
     const records = startSessionRecords(store, log);
     parts.defer(() => records.stop());
-    const gateway = await openGateway(config, { store, hostKey, clientKey, records, log, now });
+    const gateway = await openGateway(config, { store, proxies, hostKey, clientKey, records, log, now });
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
@@ -166,6 +166,7 @@ function openGateway(
   config: Config,
   deps: {
     store: Store;
+    proxies: TrustedProxies;
     hostKey: SshKeyFile;
     clientKey: SshKeyFile;
     records: SessionRecords;
@@ -173,14 +174,16 @@ function openGateway(
     now(): number;
   },
 ): Promise<Gateway> {
-  const { store, hostKey, clientKey, records, log, now } = deps;
-  const { limits } = config.gateway;
+  const { store, proxies, hostKey, clientKey, records, log, now } = deps;
+  const { limits, proxyProtocol } = config.gateway;
   const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   return startGateway({
     listen: config.gateway.listen,
     hostKey: hostKey.privateKey,
     clientKey: clientKey.privateKey,
     limits,
+    isProxy: (address) => proxies.has(address),
+    proxyProtocol: proxyProtocol ?? 'optional',
     record: (event) => records.record(event),
     authorize: createAuthorize({ store, graceMs, now }),
     log,

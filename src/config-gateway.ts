@@ -8,6 +8,8 @@ export type GatewayLimitName =
   | 'unauthenticatedRate'
   | 'unauthenticatedFull'
   | 'unauthenticatedPerSource'
+  | 'handshakesPerSource'
+  | 'handshakes'
   | 'sessionsPerUser'
   | 'sessionsPerSource'
   | 'maxChannels'
@@ -31,6 +33,8 @@ const settings: Record<string, { limit: GatewayLimitName; unit: number; type: st
   loginGraceSeconds: { limit: 'loginGraceMs', ...seconds(1, 600) },
   loginAttempts: { limit: 'maxAuthAttempts', ...count(100) },
   unauthenticatedPerSource: { limit: 'unauthenticatedPerSource', ...count(100_000) },
+  handshakesPerSource: { limit: 'handshakesPerSource', ...count(10_000) },
+  handshakes: { limit: 'handshakes', ...count(10_000) },
   sessionsPerUser: { limit: 'sessionsPerUser', ...count(100_000) },
   sessionsPerSource: { limit: 'sessionsPerSource', ...count(100_000) },
   channelsPerConnection: { limit: 'maxChannels', ...count(10_000) },

@@ -25,6 +25,8 @@ export interface HttpConfig {
   tls: { cert: Buffer; key: Buffer } | undefined;
 }
 
+export type ProxyProtocol = 'required' | 'optional' | 'off';
+
 export interface Config {
   /** Whether this is the demonstration, in which everything is for trying. */
   demo: boolean;
@@ -37,6 +39,8 @@ export interface Config {
     port: number;
     /** Where they differ from the gateway's own. */
     limits: GatewayLimitsConfig;
+    /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
+    proxyProtocol?: ProxyProtocol;
   };
   identity: {
     /** An issuer elsewhere; undefined: the embedded one. */
@@ -78,7 +82,13 @@ interface RawConfig {
   dataDir?: string;
   platform?: RawHttp;
   business?: RawHttp;
-  gateway?: { listen?: string; hostname?: string; port?: number; limits?: RawGatewayLimits };
+  gateway?: {
+    listen?: string;
+    hostname?: string;
+    port?: number;
+    limits?: RawGatewayLimits;
+    proxyProtocol?: ProxyProtocol;
+  };
   identity?: {
     issuer?: string;
     audiences?: string[];
@@ -119,7 +129,13 @@ const schema = section({
   dataDir: text,
   platform: http,
   business: http,
-  gateway: section({ listen: text, hostname: text, port, limits: gatewayLimitsSchema }),
+  gateway: section({
+    listen: text,
+    hostname: text,
+    port,
+    limits: gatewayLimitsSchema,
+    proxyProtocol: { type: 'string', enum: ['required', 'optional', 'off'] },
+  }),
   identity: section({
     issuer: url,
     audiences: { type: 'array', items: text, minItems: 1 },
@@ -214,6 +230,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       hostname: raw.gateway?.hostname ?? gatewayListen.host,
       port: raw.gateway?.port ?? 22,
       limits: readGatewayLimits(raw.gateway?.limits),
+      ...(raw.gateway?.proxyProtocol && { proxyProtocol: raw.gateway.proxyProtocol }),
     },
     identity: {
       issuer: identity.issuer,

@@ -229,7 +229,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown key',
     'gateway: { adress: x }',
-    'gateway.adress is not a setting; known here: listen, hostname, port, limits.',
+    'gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol.',
   ],
   ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
   ['a section that is a text', 'platform: here', 'platform must be an object.'],
@@ -311,7 +311,7 @@ test('refused: a TLS file that cannot be read', () => {
 
 test('several faults are told at once', () => {
   assert.throws(() => read('gateway: { port: 0, adress: x }'), {
-    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, limits. gateway.port must be >= 1.`,
+    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol. gateway.port must be >= 1.`,
   });
 });
 

@@ -4,17 +4,19 @@
  * Owns: the gateway's address, its connections, and what may pass over them. Must not: know the store, decide who may log
  * in (that is `authorize`, handed in and asked again for as long as a session lives), or run anything itself.
  *
- * The flow: socket → door.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts) → authorize → Route →
+ * The flow: socket → admission.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts) → authorize → Route →
  * our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message on that policy.ts
  * allows → the end, from whichever side, or by recheck(), close() and stop() with a line that says why.
  */
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from '../log.ts';
+import { plainAddress } from '../source-address.ts';
+import { createAdmission, type Refusal, tooMany } from './admission.ts';
 import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
-import { createDoor, type Refusal } from './door.ts';
 import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
+import { awaitProxyHeader } from './proxy-protocol.ts';
 import { type Session, type SessionInfo, startSession } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
 import { turnAway } from './turn-away.ts';
@@ -30,6 +32,10 @@ export interface GatewayOptions {
   /** Told what is worth keeping of every session, in order. It must return at once. */
   record?(event: GatewayEvent): void;
   limits?: Partial<GatewayLimits>;
+  /** Whether an address is that of a trusted proxy, whose PROXY header (version 2) is read. */
+  isProxy?(address: string): boolean;
+  /** Whether such a header must be there; `optional` when left out. */
+  proxyProtocol?: 'required' | 'optional' | 'off';
 }
 
 /** Sessions that match every field given; all of them when none is. */
@@ -59,15 +65,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits: GatewayLimits = Object.freeze({ ...defaultLimits, ...options.limits });
   const strangers = new Set<Session>();
   const known = new Set<Session>();
-  const door = createDoor(limits);
+  const admission = createAdmission(limits);
   let stopping: Refusal | undefined;
+  /** Connections whose PROXY header is awaited. */
+  let atProxies = 0;
   const context = {
     hostKey: readPrivateKey(options.hostKey),
     clientKey: readPrivateKey(options.clientKey),
     authorize,
     limits,
     log,
-    door,
+    admission,
     record: options.record ?? (() => {}),
     stopping: () => stopping,
     onProven(session: Session) {
@@ -99,20 +107,67 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   function onConnection(socket: Socket): void {
     const barrier = createBarrier();
     barrier.onFault(() => socket.destroy());
-    barrier.guard(takeIn)(socket, barrier);
+    barrier.guard(() => {
+      const address = plainAddress(socket.remoteAddress ?? '');
+      const isProxy = options.isProxy?.(address) ?? false;
+      if (isProxy && options.proxyProtocol !== 'off') beginAtProxy(socket, address, barrier);
+      else begin(socket, address, barrier);
+    })();
   }
 
-  function takeIn(socket: Socket, barrier: Barrier): void {
-    const remoteAddress = socket.remoteAddress;
-    const refusal = stopping ?? door.enter(remoteAddress ?? '');
-    if (refusal || !remoteAddress) {
-      const reason = refusal?.reason ?? 'gone';
-      log.warn('gateway.connection.refused', { remoteAddress, reason });
-      if (!refusal) door.leave('');
-      turnAway(socket, refusal?.text ?? '', limits.lingerMs, barrier);
+  /** Behind a trusted proxy the address that counts is the one that it names. */
+  function beginAtProxy(socket: Socket, proxy: string, barrier: Barrier): void {
+    if (atProxies >= limits.unauthenticatedFull) {
+      refuse(socket, proxy, tooMany, barrier);
       return;
     }
-    strangers.add(startSession(socket, barrier, context));
+    atProxies += 1;
+    const required = options.proxyProtocol === 'required';
+    awaitProxyHeader(socket, barrier, required, (named, error) => {
+      atProxies -= 1;
+      if (error) return refuse(socket, proxy, { reason: error, text: '' }, barrier);
+      begin(socket, plainAddress(named ?? proxy), barrier);
+    });
+  }
+
+  function begin(socket: Socket, address: string, barrier: Barrier): void {
+    const gone = address === '' || socket.destroyed ? { reason: 'gone', text: '' } : undefined;
+    const answer = gone ?? stopping ?? admission.enter(address);
+    if (answer === 'wait') queue(socket, address, barrier);
+    else if (answer !== undefined) refuse(socket, address, answer, barrier);
+    else {
+      strangers.add(startSession(socket, address, barrier, context));
+      // It was paused where it came from a proxy or had to wait.
+      socket.resume();
+    }
+  }
+
+  /** Keeps a connection unread until others of its source have logged in or left. */
+  function queue(socket: Socket, address: string, barrier: Barrier): void {
+    socket.pause();
+    socket.on(
+      'error',
+      barrier.guard(() => {}),
+    );
+    const leave = admission.queue(address, {
+      start: barrier.guard(() => {
+        clearTimeout(enough);
+        begin(socket, address, barrier);
+      }),
+      refuse: barrier.guard((refusal: Refusal) => {
+        clearTimeout(enough);
+        refuse(socket, address, refusal, barrier);
+      }),
+    });
+    const enough = barrier.after(limits.queueMs, () => {
+      leave();
+      refuse(socket, address, tooMany, barrier);
+    });
+  }
+
+  function refuse(socket: Socket, remoteAddress: string, { reason, text }: Refusal, barrier: Barrier): void {
+    log.warn('gateway.connection.refused', { remoteAddress, reason });
+    turnAway(socket, text, limits.lingerMs, barrier);
   }
 
   function onTimer(): void {
@@ -140,6 +195,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     async stop() {
       const text = 'The gateway is being restarted. Please connect again in a minute.';
       stopping ??= { reason: 'gateway_stopping', text };
+      admission.refuseWaiting(stopping);
       for (const session of strangers) session.close('gateway stopped', text);
       if (known.size > 0 && limits.drainMs > 0) {
         log.info('gateway.draining', { sessions: known.size, ms: limits.drainMs });

@@ -6,6 +6,15 @@ export interface GatewayLimits {
   readonly unauthenticatedRate: number;
   readonly unauthenticatedFull: number;
   readonly unauthenticatedPerSource: number;
+  readonly unauthenticatedWithSession: number;
+  readonly queuedPerSource: number;
+  readonly queued: number;
+  readonly queueMs: number;
+  readonly helloMs: number;
+  readonly handshakesPerSource: number;
+  readonly handshakesPerSourceBurst: number;
+  readonly handshakes: number;
+  readonly handshakesBurst: number;
   readonly sessionsPerUser: number;
   readonly sessionsPerSource: number;
   readonly backoffAfter: number;
@@ -39,16 +48,30 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   unauthenticatedStart: 100,
   unauthenticatedRate: 30,
   unauthenticatedFull: 256,
-  unauthenticatedPerSource: 128,
+  unauthenticatedPerSource: 16,
+  // An address with a live session is no stranger's.
+  unauthenticatedWithSession: 128,
+  // A script that opens a hundred connections at once is served sixteen by sixteen. What waits costs a socket, unread.
+  queuedPerSource: 112,
+  queued: 512,
+  queueMs: 10_000,
+  // Whoever says nothing at all is no client: those say their version at once.
+  helloMs: 10_000,
+  // A handshake costs about a millisecond of CPU. These a second, after so many at once; a login that comes sooner waits
+  // its turn. A course of two hundred behind one address is in within five seconds.
+  handshakesPerSource: 20,
+  handshakesPerSourceBurst: 100,
+  handshakes: 200,
+  handshakesBurst: 400,
   // Scripts open hundreds of connections at once; a loop that forgets to close them opens thousands. A whole
   // institute may stand behind one address.
   sessionsPerUser: 1000,
   sessionsPerSource: 4000,
-  // Guessing a key is hopeless, but costs us work: after so many failed connections in a row for one name from one
-  // address, the next waits this long, twice as long each time up to the most, and a success forgets it all.
+  // Guessing a key is hopeless, but costs us work: after so many failed connections from one source in ten minutes, the
+  // answer to each wrong key takes this long, twice as long each time up to the most. A right key is never held back.
   backoffAfter: 10,
-  backoffMs: 1_000,
-  backoffMaxMs: 60_000,
+  backoffMs: 250,
+  backoffMaxMs: 2_000,
   // A browser over a forwarded port opens dozens; more than this is a fault.
   maxChannels: 512,
   // Requests that wait for an answer on one channel. Clients have one or two.

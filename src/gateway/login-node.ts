@@ -42,6 +42,8 @@ export interface NodeOptions {
   limits: GatewayLimits;
   /** The cipher of the person's side. */
   cipher: string;
+  /** What it costs in time to change keys. */
+  handshakeMs(): number;
   /** Called once, synchronously with the message that let us in, so that nothing after it is lost. */
   onUp(node: Transport): void;
   onFailure(failure: NodeFailure): void;
@@ -125,6 +127,7 @@ function tryLoginNode(options: NodeOptions): () => void {
       return !keyRefused;
     },
     limits,
+    handshakeMs: options.handshakeMs,
     onReady: () => logIn(node, route.username, key),
   });
   node.onMessage = onMessage;

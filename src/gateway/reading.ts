@@ -12,6 +12,8 @@ const FULL_CHUNK = 64 * 1024;
 export interface Reading {
   /** Stops it, or lets it go on. */
   hold(held: boolean): void;
+  /** Reads nothing for as long, then calls `goOn` and reads on. At once where there is nothing to wait for. */
+  delay(ms: number, goOn: () => void): void;
   /** To be told of every chunk. */
   onChunk(length: number): void;
 }
@@ -19,6 +21,7 @@ export interface Reading {
 export function createReading(socket: Socket, barrier: Barrier): Reading {
   let held = false;
   let resting = false;
+  let delayed = false;
 
   const goOn = barrier.guard(() => {
     resting = false;
@@ -26,7 +29,7 @@ export function createReading(socket: Socket, barrier: Barrier): Reading {
   });
 
   function apply() {
-    if (held || resting) socket.pause();
+    if (held || resting || delayed) socket.pause();
     else socket.resume();
   }
 
@@ -35,6 +38,19 @@ export function createReading(socket: Socket, barrier: Barrier): Reading {
       if (held === now) return;
       held = now;
       apply();
+    },
+    delay(ms, whenOver) {
+      if (ms <= 0) {
+        whenOver();
+        return;
+      }
+      delayed = true;
+      apply();
+      barrier.after(ms, () => {
+        delayed = false;
+        whenOver();
+        apply();
+      });
     },
     onChunk(length) {
       if (length < FULL_CHUNK || resting) return;

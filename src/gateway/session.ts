@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Logger } from '../log.ts';
+import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
-import type { Door, Refusal } from './door.ts';
 import { createUses, type GatewayEvent } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
@@ -23,7 +23,7 @@ export interface SessionContext {
   authorize: Authorize;
   limits: GatewayLimits;
   log: Logger;
-  door: Door;
+  admission: Admission;
   record(event: GatewayEvent): void;
   /** Set while the gateway stops: nobody logs in any more. */
   stopping(): Refusal | undefined;
@@ -65,11 +65,15 @@ export interface Session {
   close(reason: string, text: string): void;
 }
 
-/** Starts on a fresh socket, which the door has let in. Everything of it runs inside `barrier`. */
-export function startSession(socket: Socket, barrier: Barrier, context: SessionContext): Session {
-  const { limits, log, door } = context;
+/** Starts on a fresh socket, which has entered at `admission`. Everything of it runs inside `barrier`. */
+export function startSession(
+  socket: Socket,
+  remoteAddress: string,
+  barrier: Barrier,
+  context: SessionContext,
+): Session {
+  const { limits, log, admission } = context;
   const id = randomUUID();
-  const remoteAddress = socket.remoteAddress ?? '';
   const startedAt = Date.now();
   const uses = createUses();
   let admitted: { attempt: Attempt; route: Route } | undefined;
@@ -94,14 +98,22 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
     barrier,
     hostKey: context.hostKey,
     limits,
+    handshakeMs: () => admission.handshakeMs(remoteAddress),
     onReady: (negotiated) => {
       cipher = negotiated.sc.cipher;
     },
   });
-  client.onEnd = (end) => finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
+  client.onEnd = (end) => {
+    if (end.by === 'us') finish(end.text);
+    else finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
+  };
   const grace = barrier.after(limits.loginGraceMs, () =>
     refuse({ reason: 'login took too long', text: 'The login took too long.' }),
   );
+  barrier.after(limits.helloMs, () => {
+    if (client.software === '' && !client.ended)
+      refuse({ reason: 'no hello', text: 'No client has said hello.' });
+  });
 
   const session: Session = {
     id,
@@ -122,7 +134,8 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
     remoteAddress,
     limits,
     authorize: context.authorize,
-    holdBack: (loginName) => context.stopping() ?? door.holdBack(remoteAddress, loginName),
+    stopping: context.stopping,
+    failureMs: () => admission.failureMs(remoteAddress),
     onProven,
     onRefused,
     onFault: (reason, text) => {
@@ -135,11 +148,7 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
   function onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
     const { loginName, fingerprint } = attempt;
     log.info('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason, detail, cause });
-    if (isGuess && !guessed && loginName !== undefined) {
-      // Once a connection: an agent may offer all its keys before the right one.
-      guessed = true;
-      door.backoff.failed(remoteAddress, loginName, Date.now());
-    }
+    if (isGuess) guessed = true;
     if (decision) recordRefusal(attempt as Attempt, decision.reason, decision.message, decision);
   }
 
@@ -157,7 +166,7 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
   }
 
   function onProven(attempt: Attempt, route: Route) {
-    const refusal = door.admit(remoteAddress, route.userId);
+    const refusal = admission.admit(remoteAddress, route.userId);
     admitted = { attempt, route };
     if (refusal) {
       const { loginName, fingerprint } = attempt;
@@ -172,7 +181,6 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
       admitted = undefined;
       return refuse(refusal);
     }
-    door.backoff.succeeded(remoteAddress, attempt.loginName);
     confirmedAt = Date.now();
     context.onProven(session);
     giveUpNode = openLoginNode({
@@ -181,6 +189,7 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
       barrier,
       limits,
       cipher,
+      handshakeMs: () => admission.nodeHandshakeMs(id),
       onUp,
       onFailure: (failure) => onNodeFailure(attempt, failure),
     });
@@ -322,8 +331,12 @@ export function startSession(socket: Socket, barrier: Barrier, context: SessionC
   function release() {
     if (released) return;
     released = true;
-    if (admitted) door.end(remoteAddress, admitted.route.userId);
-    else door.leave(remoteAddress);
+    if (admitted) admission.end(remoteAddress, admitted.route.userId);
+    else {
+      // At the end only: an agent may offer all its keys before the right one.
+      if (guessed) admission.failed(remoteAddress);
+      admission.leave(remoteAddress);
+    }
     context.onClosed(session);
   }
 }

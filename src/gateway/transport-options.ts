@@ -13,6 +13,8 @@ export interface TransportOptions {
   offer?: Offer;
   verifyHostKey?(blob: Buffer): boolean;
   limits: { readonly backlogBytes: number; readonly backlogHardBytes: number; readonly rekeyBytes: number };
+  /** Takes a handshake: milliseconds until it may go on. Left out: at once. */
+  handshakeMs?(): number;
   onReady(negotiated: Negotiated): void;
 }
 

@@ -5,12 +5,14 @@
  * gives rise to goes out in one write; what waits is counted.
  */
 import type { Socket } from 'node:net';
+import { tooMany } from './admission.ts';
 import { offerToClient } from './algorithms.ts';
 import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
+import { maxWaitMs } from './rate.ts';
 import { createReading, type Reading } from './reading.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
@@ -118,16 +120,16 @@ export class Transport {
   renewKeys(now: number, ageMs: number): void {
     if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys) return;
     this.#keyedAt = now;
-    this.#rekey();
+    this.#protocol.rekey();
+    this.#hold();
   }
 
   /** Sends a message; during a key exchange it waits its turn. */
   send(payload: Buffer): void {
     if (this.#ended) return;
-    const protocol = this.#protocol;
     if (this.#exchangesKeys) {
-      protocol._queue ??= [];
-      protocol._queue.push(payload);
+      this.#protocol._queue ??= [];
+      this.#protocol._queue.push(payload);
       this.#queued += payload.length;
       this.#measure();
       return;
@@ -228,7 +230,10 @@ export class Transport {
     this.#opening = undefined;
     if (this.#ended) return;
     this.#protocol._offer = kexLists(offerToClient(ciphers), true);
-    if (bytes.length > 0) this.#parse(bytes);
+    if (bytes.length === 0) return;
+    const ms = this.#options.handshakeMs?.() ?? 0;
+    if (ms >= maxWaitMs) this.#fail(DISCONNECT.TOO_MANY_CONNECTIONS, tooMany.text);
+    else this.#reading.delay(ms, () => this.#ended || this.#parse(bytes));
   }
 
   #parse(chunk: Buffer): void {
@@ -243,9 +248,13 @@ export class Transport {
 
   /** The other side broke the protocol: says so and ends. */
   #failProtocol(text: string): void {
+    this.#fail(DISCONNECT.PROTOCOL_ERROR, 'protocol error', { by: 'protocol', text });
+  }
+
+  #fail(reason: number, said: string, end: End = { by: 'us', text: said }): void {
     const onEnd = this.onEnd;
-    this.close(DISCONNECT.PROTOCOL_ERROR, 'protocol error', 100);
-    onEnd({ by: 'protocol', text });
+    this.close(reason, said, LINGER_MS);
+    onEnd(end);
   }
 
   #onHeader(software: string): void {
@@ -268,6 +277,7 @@ export class Transport {
     if (this.#ready) {
       this.#measure();
       this.#hold();
+      this.#reading.delay(this.#options.handshakeMs?.() ?? 0, () => {});
       return;
     }
     this.#ready = true;
@@ -279,10 +289,6 @@ export class Transport {
     this.#sinceRekey += bytes;
     if (this.#sinceRekey < this.#options.limits.rekeyBytes || !this.#ready) return;
     this.#sinceRekey = 0;
-    this.#rekey();
-  }
-
-  #rekey(): void {
     this.#protocol.rekey();
     this.#hold();
   }
@@ -319,8 +325,7 @@ export class Transport {
 
   #onTransportMessage(type: number, payload: Buffer): void {
     if (type === SSH.DISCONNECT) {
-      const text = reader(payload, 5).text();
-      this.#finish({ by: 'peer', text });
+      this.#finish({ by: 'peer', text: reader(payload, 5).text() });
     } else if (type === SSH.SERVICE_REQUEST || type === SSH.SERVICE_ACCEPT) {
       this.onMessage(payload);
     } else if (type === SSH.PING) {

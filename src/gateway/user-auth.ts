@@ -2,9 +2,10 @@
  * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It only finds out who has proved
  * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
  */
+
+import type { Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision, Route } from './decision.ts';
-import type { Refusal } from './door.ts';
 import type { GatewayLimits } from './limits.ts';
 import { authBanner, authFailure, DISCONNECT, SSH } from './messages.ts';
 import { noticeLength, printable } from './policy.ts';
@@ -20,8 +21,10 @@ export interface UserAuthOptions {
   authorize: Authorize;
   /** Somebody proved the key of an allowed attempt. The success message is still to be sent. */
   onProven(attempt: Attempt, route: Route): void;
-  /** Why this name may not be tried now. */
-  holdBack(loginName: string): Refusal | undefined;
+  /** Why nobody may log in now. */
+  stopping(): Refusal | undefined;
+  /** How long the answer to a failure is kept back. The proof of a right key never waits. */
+  failureMs(): number;
   /** A login was refused. */
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
   /** The connection must end with this text. */
@@ -111,7 +114,7 @@ export function startUserAuth(options: UserAuthOptions): void {
     }
     // Every client asks "none" to learn the methods: that is no attempt.
     if (request.method === 'none') return void client.send(authFailure());
-    const held = options.holdBack(loginName);
+    const held = options.stopping();
     if (held) {
       options.onRefused({ loginName, remoteAddress }, { reason: held.reason, isGuess: false });
       return fault(DISCONNECT.BY_APPLICATION, held.text);
@@ -143,16 +146,18 @@ export function startUserAuth(options: UserAuthOptions): void {
   }
 
   /** A key that may come in, or whose owner may learn why not, is worth a signature. */
-  function onOffer(request: Request, attempt: Attempt, decision: Decision) {
+  async function onOffer(request: Request, attempt: Attempt, decision: Decision) {
     if (!decision.allowed && !decision.disclose)
       return fail(attempt, { reason: decision.reason, isGuess: true });
     client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
   }
 
-  function fail(attempt: Partial<Attempt>, refused: Refused) {
+  async function fail(attempt: Partial<Attempt>, refused: Refused): Promise<void> {
     options.onRefused({ remoteAddress, ...attempt }, refused);
     failures += 1;
     if (failures >= limits.maxAuthAttempts) return fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    const ms = options.failureMs();
+    if (ms > 0) await new Promise<void>((resolve) => options.barrier.after(ms, resolve));
     client.send(authFailure());
   }
 }

@@ -54,6 +54,7 @@ export interface Ran {
 export async function openLab(
   limits: GatewayOptions['limits'] = {},
   sshdLines: readonly string[] = [],
+  more: Pick<GatewayOptions, 'isProxy' | 'proxyProtocol'> = {},
 ): Promise<Lab> {
   const dir = mkdtempSync(join(tmpdir(), 'andromeda-gateway-'));
   const newKey = (name: string) => {
@@ -101,6 +102,7 @@ export async function openLab(
         : { allowed: false, reason: 'unknown key', message: '', disclose: false },
     record: (event) => lab.recorder.record(event),
     limits,
+    ...more,
   });
   writeFileSync(
     join(dir, 'known_hosts'),

@@ -5,9 +5,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createAdmission, isRefused } from '../../src/gateway/admission.ts';
 import { createBackoff } from '../../src/gateway/backoff.ts';
-import { createDoor, isRefused } from '../../src/gateway/door.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
+import { createRate } from '../../src/gateway/rate.ts';
 import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
 /** A session that has printed its first line; how it ended is in `done`. */
@@ -116,25 +117,88 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
-  test('back-off for repeated failures by source and user, which never locks out a source with a live session', async () => {
-    await withLab({ backoffAfter: 2, backoffMs: 60_000 }, async (lab) => {
+  test('failures are slowed by source, and a registered key that proves itself never waits', async () => {
+    await withLab({ backoffAfter: 2, backoffMs: 2_000 }, async (lab) => {
       const key = lab.newKey('stranger');
-      for (let round = 0; round < 2; round += 1)
-        assert.match((await stranger(lab, key)).err, /Permission denied/);
-      const held = /Too many failed logins for this name from your address\. Try again in \d+ s/;
-      assert.match((await stranger(lab, key)).err, held);
-      assert.match((await lab.ssh(['gateway', 'true'])).err, held);
-      // Another name from the same address is none of it: it is answered as ever.
-      const other = await lab.ssh(['-l', `${lab.route.clusterId}.other`, 'gateway', 'true']);
-      assert.match(other.err, /Permission denied/);
+      const timed = async (what: () => Promise<{ err: string }>) => {
+        const start = Date.now();
+        return { ...(await what()), ms: Date.now() - start };
+      };
+      for (let round = 0; round < 12; round += 1)
+        if (round < 3) assert.match((await stranger(lab, key)).err, /Permission denied/);
+      const slowed = await timed(() => stranger(lab, key));
+      assert.match(slowed.err, /Permission denied/);
+      assert.ok(slowed.ms >= 2000, `${slowed.ms} ms for a failure`);
+      lab.events.length = 0;
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+      // The same address, among its failures, and nothing was refused or kept back.
+      assert.deepEqual(
+        lab.events.filter(({ event }) => event === 'gateway.login.refused'),
+        [],
+      );
     });
-    await withLab({ backoffAfter: 2, backoffMs: 60_000 }, async (lab) => {
+  });
+
+  test('an address with a live session is spared the delay', async () => {
+    await withLab({ backoffAfter: 1, backoffMs: 60_000 }, async (lab) => {
       const { child } = await openSession(lab);
       const key = lab.newKey('stranger');
       for (let round = 0; round < 4; round += 1)
         assert.match((await stranger(lab, key)).err, /Permission denied/);
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
       child.stdin?.end();
+    });
+  });
+
+  test('128 idle strangers at one address keep nobody at another out, twenty logins at once', async () => {
+    await withLab({}, async (lab) => {
+      const { connect } = await import('node:net');
+      const idle = Array.from({ length: 128 }, () =>
+        connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress: '127.0.0.2' }),
+      );
+      let greeted = 0;
+      const greet = () => {
+        greeted += 1;
+      };
+      for (const socket of idle) socket.on('error', () => {}).once('data', greet);
+      for (let n = 0; n < 100 && greeted < 16; n += 1) await sleep(20);
+      assert.equal(greeted, 16);
+      const ran = await Promise.all(Array.from({ length: 20 }, () => lab.ssh(['gateway', 'exit 7'])));
+      assert.deepEqual(
+        ran.map(({ status }) => status),
+        Array<number>(20).fill(7),
+        ran.map(({ err }) => err).join(''),
+      );
+      for (const socket of idle) socket.destroy();
+    });
+  });
+
+  test('whoever waits too long in line is told so, and whoever says nothing leaves it to the next', async () => {
+    await withLab({ unauthenticatedPerSource: 1, queueMs: 500, helloMs: 60_000 }, async (lab) => {
+      const { connect } = await import('node:net');
+      const idle = connect(lab.gateway.port, '127.0.0.1');
+      await new Promise((resolve) => idle.once('data', resolve));
+      assert.match((await lab.ssh(['gateway', 'true'])).err, /Too many logins at once/);
+      idle.destroy();
+    });
+    await withLab({ unauthenticatedPerSource: 1, helloMs: 500 }, async (lab) => {
+      const { connect } = await import('node:net');
+      const idle = connect(lab.gateway.port, '127.0.0.1');
+      await new Promise((resolve) => idle.once('data', resolve));
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+      idle.destroy();
+    });
+  });
+
+  test('handshakes of one source come at a rate, and none is lost', async () => {
+    await withLab({ handshakesPerSource: 2, handshakesPerSourceBurst: 1 }, async (lab) => {
+      const start = Date.now();
+      const ran = await Promise.all([1, 2, 3, 4, 5].map((n) => lab.ssh(['gateway', `exit ${n}`])));
+      assert.deepEqual(
+        ran.map(({ status }) => status),
+        [1, 2, 3, 4, 5],
+      );
+      assert.ok(Date.now() - start >= 2000);
     });
   });
 
@@ -293,29 +357,66 @@ test('start:rate:full: none refused below start, the rate from there on, all at 
 });
 
 test('one source never takes all the unauthenticated connections', () => {
-  const door = createDoor({ ...defaultLimits, unauthenticatedPerSource: 3 });
-  assert.deepEqual(
-    ['a', 'a', 'a', 'a', 'b'].map((source) => door.enter(source)?.reason),
-    [undefined, undefined, undefined, 'too_many_logins', undefined],
-  );
-  door.leave('a');
-  assert.equal(door.enter('a'), undefined);
+  const admission = createAdmission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 });
+  const enter = (address: string) => admission.enter(address);
+  assert.deepEqual(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1', '10.0.0.1'].map(enter), [
+    undefined,
+    undefined,
+    'wait',
+    undefined,
+    undefined,
+  ]);
+  let started = 0;
+  const waiting = {
+    start() {
+      started += 1;
+    },
+    refuse() {},
+  };
+  admission.queue('2001:db8::3', waiting);
+  assert.equal((enter('2001:db8::4') as { reason: string }).reason, 'too_many_logins');
+  admission.leave('10.0.0.1');
+  assert.equal(started, 0);
+  admission.leave('2001:db8::1');
+  assert.equal(started, 1);
+  assert.equal(enter('2001:db8::3'), undefined);
 });
 
-test('the back-off doubles up to its most, is forgotten in time, and is bounded', () => {
-  const backoff = createBackoff({ backoffAfter: 3, backoffMs: 1000, backoffMaxMs: 5000 });
-  const waits: number[] = [];
+test('a source with a live session is spared the crowd of strangers', () => {
+  const limits = {
+    ...defaultLimits,
+    unauthenticatedStart: 4,
+    unauthenticatedRate: 100,
+    unauthenticatedFull: 4,
+  };
+  const admission = createAdmission(limits);
+  admission.enter('10.0.0.1');
+  assert.equal(admission.admit('10.0.0.1', 'ada'), undefined);
+  for (let n = 0; n < 4; n += 1) assert.equal(admission.enter('10.0.0.2'), undefined);
+  assert.notEqual(admission.enter('10.0.0.3'), undefined);
+  assert.equal(admission.enter('10.0.0.1'), undefined);
+});
+
+test('a rate gives so many at once, then one after the other, and refuses what would wait too long', () => {
+  const rate = createRate(10, 3);
+  const take = (now: number) => rate.take('a', now);
+  assert.deepEqual([0, 0, 0, 0, 0, 1000].map(take), [0, 0, 0, 100, 200, 0]);
+  assert.equal(rate.take('b', 0), 0);
+  const slow = createRate(1, 1);
+  const waits = Array.from({ length: 12 }, () => slow.take('a', 0));
+  assert.deepEqual(waits.slice(8), [8000, 9000, 10_000, 10_000]);
+});
+
+test('the delay doubles up to its most, is forgotten in time, and is bounded', () => {
+  const backoff = createBackoff({ backoffAfter: 3, backoffMs: 500, backoffMaxMs: 60_000 });
+  const delays: number[] = [];
   for (let n = 0; n < 7; n += 1) {
-    backoff.failed('10.0.0.1', 'ada', 0);
-    waits.push(backoff.waitMs('10.0.0.1', 'ada', 0));
+    backoff.failed('10.0.0.1', 0);
+    delays.push(backoff.delayMs('10.0.0.1', 0));
   }
-  assert.deepEqual(waits, [0, 0, 1000, 2000, 4000, 5000, 5000]);
-  assert.equal(backoff.waitMs('10.0.0.1', 'ada', 4000), 1000);
-  assert.equal(backoff.waitMs('10.0.0.1', 'bob', 0), 0);
-  assert.equal(backoff.waitMs('10.0.0.2', 'ada', 0), 0);
-  backoff.failed('10.0.0.1', 'ada', 700_000);
-  assert.equal(backoff.waitMs('10.0.0.1', 'ada', 700_000), 0);
-  for (let n = 0; n < 20_000; n += 1) backoff.failed('10.0.0.1', `name-${n}`.padEnd(10_000, 'x'), 0);
-  for (let n = 0; n < 5; n += 1) backoff.failed('10.0.0.1', 'name-0', 0);
-  assert.equal(backoff.waitMs('10.0.0.1', 'name-0', 0), 4000);
+  assert.deepEqual(delays, [0, 0, 500, 1000, 2000, 2000, 2000]);
+  assert.equal(backoff.delayMs('10.0.0.2', 0), 0);
+  assert.equal(backoff.delayMs('10.0.0.1', 700_000), 0);
+  for (let n = 0; n < 20_000; n += 1) backoff.failed(`source ${n}`, 0);
+  assert.equal(backoff.delayMs('10.0.0.1', 0), 0);
 });

@@ -1,0 +1,138 @@
+/** A TCP proxy in front of the gateway that says where people come from (PROXY protocol, version 2), with real ssh. */
+import assert from 'node:assert/strict';
+import { connect, createServer, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GatewayOptions } from '../../src/gateway/index.ts';
+import { readProxyHeader } from '../../src/gateway/proxy-protocol.ts';
+import { type Lab, openLab, whyNot } from './lab.ts';
+
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
+
+function header(command: number, family: number, addresses: Buffer): Buffer {
+  const head = Buffer.alloc(4);
+  head.writeUInt8(0x20 | command, 0);
+  head.writeUInt8(family, 1);
+  head.writeUInt16BE(addresses.length, 2);
+  return Buffer.concat([SIGNATURE, head, addresses]);
+}
+
+const ports = [0xc3, 0x50, 0, 22];
+const fromV4 = header(1, 0x11, Buffer.from([203, 0, 113, 7, 10, 0, 0, 1, ...ports]));
+const v6 = Buffer.from('20010db8000000000000000000000099', 'hex');
+const fromV6 = header(1, 0x21, Buffer.concat([v6, v6, Buffer.from(ports), Buffer.from([4, 0, 1, 0])]));
+const local = header(0, 0, Buffer.alloc(0));
+
+test('a header is read, whole or in part, and what is malformed is known for it', () => {
+  assert.deepEqual(readProxyHeader(Buffer.concat([fromV4, Buffer.from('SSH-2.0-x\r\n')])), {
+    length: 28,
+    address: '203.0.113.7',
+  });
+  assert.deepEqual(readProxyHeader(fromV6), { length: 56, address: '2001:db8:0:0:0:0:0:99' });
+  assert.deepEqual(readProxyHeader(local), { length: 16 });
+  assert.deepEqual(readProxyHeader(header(1, 0x31, Buffer.alloc(216))), { length: 232 });
+  for (let n = 0; n < fromV4.length; n += 1) assert.equal(readProxyHeader(fromV4.subarray(0, n)), 'more');
+  for (const wrong of [
+    header(2, 0x11, Buffer.alloc(12)),
+    header(1, 0x11, Buffer.alloc(11)),
+    header(1, 0x21, Buffer.alloc(35)),
+    header(1, 0x11, Buffer.alloc(1009)),
+    Buffer.concat([SIGNATURE, Buffer.from([0x11, 0x11, 0, 12])]),
+  ])
+    assert.equal(readProxyHeader(wrong), 'malformed');
+  assert.equal(readProxyHeader(Buffer.from('SSH-2.0-x\r\n')), 'none');
+  assert.equal(readProxyHeader(Buffer.from('PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n')), 'none');
+});
+
+describe('behind a proxy', { skip: whyNot }, () => {
+  async function open(t: TestContext, how: Pick<GatewayOptions, 'isProxy' | 'proxyProtocol'>): Promise<Lab> {
+    const lab = await openLab({}, [], how);
+    t.after(() => lab.close());
+    return lab;
+  }
+  const trusting = (proxyProtocol: GatewayOptions['proxyProtocol'] = 'optional') => ({
+    isProxy: (address: string) => address === '127.0.0.1',
+    proxyProtocol,
+  });
+
+  /** A proxy that sends `head` before what a client says; its port. */
+  async function proxy(t: TestContext, lab: Lab, head: Buffer): Promise<number> {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      const to = connect(lab.gateway.port, '127.0.0.1');
+      for (const end of [socket, to]) sockets.add(end.on('error', () => {}));
+      // Byte by byte as far as TCP lets us: a header may come in pieces.
+      to.setNoDelay(true);
+      to.write(head.subarray(0, 5));
+      setTimeout(() => {
+        to.write(head.subarray(5));
+        socket.pipe(to).pipe(socket);
+      }, 20);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    return (server.address() as { port: number }).port;
+  }
+
+  const through = (lab: Lab, port: number) =>
+    lab.ssh(['-o', `HostKeyAlias=[127.0.0.1]:${lab.gateway.port}`, '-p', `${port}`, 'gateway', 'exit 7']);
+
+  for (const [what, head, address] of [
+    ['IPv4', fromV4, '203.0.113.7'],
+    ['IPv6', fromV6, '2001:db8:0:0:0:0:0:99'],
+    ['LOCAL', local, '127.0.0.1'],
+  ] as const)
+    test(`the address in its header is the one that counts, in the log and the records: ${what}`, async (t) => {
+      const lab = await open(t, trusting());
+      const recorded: string[] = [];
+      lab.recorder.record = (event) => {
+        if (event.kind === 'opened') recorded.push(event.session.remoteAddress);
+      };
+      const ran = await through(lab, await proxy(t, lab, head));
+      assert.equal(ran.status, 7, ran.err);
+      const accepted = lab.events.find(({ event }) => event === 'gateway.login.accepted');
+      assert.deepEqual([accepted?.['remoteAddress'], recorded], [address, [address]]);
+    });
+
+  test('its clients are limited each by itself', async (t) => {
+    const lab = await open(t, trusting());
+    const sockets = Array.from({ length: 40 }, () => connect(lab.gateway.port, '127.0.0.1'));
+    for (const socket of sockets) socket.on('error', () => {}).write(fromV4);
+    await sleep(200);
+    assert.equal((await through(lab, await proxy(t, lab, fromV6))).status, 7);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('without a header its own address counts, or the connection is closed where one is required', async (t) => {
+    const lab = await open(t, trusting());
+    assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+    const strict = await open(t, trusting('required'));
+    const ran = await strict.ssh(['gateway', 'exit 7']);
+    assert.equal(ran.status, 255);
+    assert.equal((await through(strict, await proxy(t, strict, fromV4))).status, 7);
+  });
+
+  test('a malformed header closes the connection', async (t) => {
+    const lab = await open(t, trusting());
+    const socket = connect(lab.gateway.port, '127.0.0.1');
+    socket.on('error', () => {}).resume();
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.write(header(2, 0x11, Buffer.alloc(12)));
+    await closed;
+    assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+  });
+
+  for (const [who, how] of [
+    ['nobody who is trusted', { isProxy: () => false }],
+    ['a trusted proxy, with the setting off', trusting('off')],
+  ] as const)
+    test(`the header of ${who} is not read: it is no SSH`, async (t) => {
+      const lab = await open(t, how);
+      const ran = await through(lab, await proxy(t, lab, fromV4));
+      assert.equal(ran.status, 255);
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+    });
+});
