@@ -123,6 +123,11 @@ export interface LogEvents {
   'simulated.unsafe': { cluster: string; message: string };
   'simulated.login_node_refused': { cluster: string; message: string };
   'slurm.applied': { cluster: string; generation: number; added: number; removed: number };
+  /** A host has what it should have: the `done`th of `hosts`. */
+  'slurm.progress': { cluster: string; host: string; done: number; hosts: number; ms: number };
+  /** A host that is not in use any more: it was cleaned, or it is left behind as it is. */
+  'slurm.cleaned': { cluster: string; host: string };
+  'slurm.left': { cluster: string; words: string };
   'slurm.fault': { cluster: string; words: string };
   'slurm.drifted': { cluster: string; words: string };
   'kubernetes.permitted': { cluster: string; created: number; repaired: number; removed: number };

@@ -184,6 +184,9 @@ const report = (
     problems: new Map(),
     controllerFacts,
     isApplying: false,
+    progress: undefined,
+    left: [],
+    isCleaningDue: false,
     wereUp: new Set(),
     ...more,
   });

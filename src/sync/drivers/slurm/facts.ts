@@ -33,6 +33,10 @@ export interface Facts {
   /** A configuration that was not taken. */
   refused: { desiredGeneration: number; words: string } | undefined;
   changed: boolean;
+  /** Drawn when the host first got something from us: what tells machines apart, whatever they are called. */
+  token: string | undefined;
+  /** Of slurm.conf: the same where hosts share it. */
+  inode: string | undefined;
   /** The file system of `/home`, where it is a login node. */
   home: string | undefined;
   ibSpeed: string | undefined;
@@ -81,6 +85,8 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     problems: rows('problem').map(([kind = '', words = '']) => ({ kind, words })),
     refused: refused && { desiredGeneration: Number(refused[0]), words: refused[1] ?? '' },
     changed: rows('changed').length > 0,
+    token: column('token')[0],
+    inode: column('inode')[0],
     home: column('home')[0],
     ibSpeed: column('infiniband')[0],
     controller: controller && {

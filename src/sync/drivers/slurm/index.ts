@@ -24,6 +24,7 @@ import {
   stepRows,
 } from './desired.ts';
 import { type Facts, type KnownLogins, readFacts } from './facts.ts';
+import { createHostRecord, fateOf, hasPassed, type LeftHost, leftBehind } from './host-record.ts';
 import { type Host, hostsOf, loginPlaces } from './hosts.ts';
 import { reportOf } from './report.ts';
 import { type Row, scriptOf } from './script.ts';
@@ -52,6 +53,8 @@ const hostsAtOnce = 32;
 const patience = { usual: 10, away: 3 };
 const scriptLimitMs = 300_000;
 const mostKnown = 8;
+/** Of the hosts that are not in use any more, so many are tried at a time: they may never answer again. */
+const mostLeftAtOnce = 8;
 /** Changes that come together are applied together: a restart costs everyone their session. */
 const gatherMs = { restart: 2_000, live: 200 };
 
@@ -76,10 +79,17 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
   /** What the controller said when it last answered. */
   let controllerFacts: Facts | undefined;
   let isApplying = false;
+  let looks = 0;
+  let progress: { done: number; hosts: number; people: number } | undefined;
   let wereUp: ReadonlySet<string> = new Set();
+  const record = createHostRecord(join(options.dataDir, 'slurm', 'hosts.json'));
   const told = new Map<string, string>();
 
-  const hosts = () => hostsOf(settings, { nodes, usernames: usernames ?? controllerFacts?.logins ?? [] });
+  const people = () => usernames ?? controllerFacts?.logins ?? [];
+  const hosts = () => hostsOf(settings, { nodes, usernames: people() });
+  /** Hosts that were in use and are not; none while it is not known which are. */
+  const leftHosts = () =>
+    controllerFacts && (nodes.length > 0 || !settings.compute) ? record.left(hosts()) : [];
 
   /** Runs a script on a host and keeps what it says; a host's fault is kept as well, and is no error here. */
   async function visit(host: Host, action: string, rows: readonly Row[], signal: AbortSignal) {
@@ -98,6 +108,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
         applied.set(host.address, said);
         problems.set(host.address, said.problems);
       }
+      if (action === 'apply') record.add(host, personOf(host));
       if (said.controller) {
         controllerFacts = said;
         if (said.controller.machines.length > 0) nodes = said.controller.machines.map(({ name }) => name);
@@ -118,8 +129,14 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     }
   }
 
+  /** Whose login node it is, where each person has their own. */
+  const personOf = ({ address }: Host) =>
+    settings.loginMode === 'PerUser'
+      ? loginPlaces(settings, people()).find((place) => place.address === address)?.username
+      : undefined;
+
   /** What stays as it is is logged once. */
-  function tell(event: 'slurm.fault' | 'slurm.drifted', words = ''): void {
+  function tell(event: 'slurm.fault' | 'slurm.drifted' | 'slurm.left', words = ''): void {
     if (told.get(event) !== words && words !== '') log.warn(event, { cluster: options.name, words });
     told.set(event, words);
   }
@@ -133,10 +150,71 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     if (controller) await visit(controller, 'observe', [], signal);
     const all = hosts();
     const rest = all.filter(({ address }) => address !== controller?.address);
-    await Promise.all(rest.map((host) => visit(host, 'observe', [], signal)));
-    const present = new Set(all.map(({ address }) => address));
+    const gone = leftHosts();
+    looks += 1;
+    const first = gone.length === 0 ? 0 : (looks * mostLeftAtOnce) % gone.length;
+    const some = [...gone.slice(first), ...gone.slice(0, first)].slice(0, mostLeftAtOnce);
+    await Promise.all([...rest, ...some].map((host) => visit(host, 'observe', [], signal)));
+    const present = new Set([...all, ...gone].map(({ address }) => address));
     for (const address of facts.keys()) if (!present.has(address)) facts.delete(address);
   }
+
+  /** Takes away what is ours on a host. Returns in words what is left there; nothing where nothing is. */
+  async function leaveHost(host: Host, extra: readonly Row[], signal: AbortSignal): Promise<string[]> {
+    const rows: Row[] = [
+      ['version', 0, 0, 0],
+      ['configuration', 'apply'],
+      ...configurationRows(settings, {}),
+      ...stepRows(settings, ['reload']),
+      ...extra,
+    ];
+    const said = await visit(host, 'release', rows, signal);
+    if (said instanceof HostError) return [said.message];
+    if (said.problems.length === 0) record.remove(host.address);
+    return said.problems.map(({ words }) => `${host.address}: ${words}`);
+  }
+
+  const isPassed = (host: LeftHost) => hasPassed(host, { nodes, usernames: people() });
+  const present = () => hosts().map((host) => ({ host, said: saidOf(host) }));
+
+  /** Hosts that are not in use any more: what a person must know of them, and whether something can be done. */
+  function leftFindings(): { left: string[]; isCleaningDue: boolean } {
+    const all = leftHosts().map((host) => ({ host, said: facts.get(host.address) }));
+    const away = all.flatMap(({ host, said }) => (said instanceof HostError ? [{ host, said }] : []));
+    tell('slurm.left', away.map(({ host, said }) => leftBehind(host, said.message)).join('; '));
+    return {
+      left: [
+        ...away.filter(({ host }) => !isPassed(host)).map(({ host, said }) => leftBehind(host, said.message)),
+        ...all.flatMap(({ host }) =>
+          (problems.get(host.address) ?? []).map(({ words }) => leftBehind(host, words)),
+        ),
+      ],
+      isCleaningDue: all.some(
+        ({ host, said }) => said && !(said instanceof HostError) && fateOf(host, said, present()) !== 'wait',
+      ),
+    };
+  }
+
+  /** Cleans hosts that are not in use any more, as far as they answer. */
+  async function cleanLeft(signal: AbortSignal): Promise<void> {
+    for (const host of leftHosts().slice(0, mostLeftAtOnce)) {
+      if (facts.get(host.address) instanceof HostError) continue;
+      const said = await visit(host, 'observe', [], signal);
+      if (said instanceof HostError) continue;
+      const fate = fateOf(host, said, present());
+      if (fate === 'forget') record.remove(host.address);
+      if (fate !== 'clean') continue;
+      // One that shares its files with those in use leaves them alone.
+      const isShared = present().some(
+        ({ said: one }) => one && !(one instanceof HostError) && one.inode === said.inode,
+      );
+      const why = await leaveHost(host, isShared ? [['keep', 'configuration']] : [], signal);
+      if (why.length === 0) log.info('slurm.cleaned', { cluster: options.name, host: host.address });
+    }
+  }
+
+  const progressWords = () =>
+    progress && `${progress.done} of ${progress.hosts} hosts have what changed (people: ${progress.people}).`;
 
   return {
     followsSettings: false,
@@ -152,6 +230,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
       const places = loginPlaces(settings, usernames ?? controllerFacts.logins);
       const report = reportOf({
         ...{ settings, hosts: hosts(), places, facts, problems, controllerFacts, isApplying, wereUp },
+        ...{ progress: progressWords(), ...leftFindings() },
       });
       wereUp = new Set(report.loginNodes.filter(({ up }) => up).map(({ name }) => name));
       tell('slurm.fault', report.scheduler?.ready?.status === 'True' ? '' : report.scheduler?.ready?.message);
@@ -165,29 +244,28 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     async apply(manifest, signal) {
       applied.clear();
       isApplying = true;
-      await applyAll(manifest, signal).finally(() => {
-        isApplying = false;
-      });
+      await applyAll(manifest, signal)
+        .then(() => cleanLeft(signal))
+        .finally(() => {
+          isApplying = false;
+          progress = undefined;
+        });
     },
 
     async release(signal) {
       await look(signal);
-      const rows: Row[] = [
-        ['version', 0, 0, 0],
-        ['configuration', 'apply'],
-        ...configurationRows(settings, {}),
-        ...stepRows(settings, ['reload']),
-      ];
       const left: string[] = [];
       const [controller, ...others] = hosts();
       const leave = async (host: Host) => {
-        const said = await visit(host, 'release', rows, signal);
-        if (said instanceof HostError) left.push(said.message);
-        else left.push(...said.problems.map(({ words }) => `${host.address}: ${words}`));
+        left.push(...(await leaveHost(host, [], signal)));
       };
       // Slurm must know of no script of ours before the scripts go.
       if (controller) await leave(controller);
       if (left.length === 0) await Promise.all(others.map(leave));
+      for (const host of leftHosts()) {
+        const why = await leaveHost(host, [], signal);
+        if (why.length > 0 && !isPassed(host)) left.push(leftBehind(host, why.join('; ')));
+      }
       if (left.length > 0) throw new Error(left.slice(0, 5).join('; '));
     },
     async close() {},
@@ -206,19 +284,26 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     const planOf = (host: Host) => changes.get(host.address);
     const isConfigured = (host: Host) => planOf(host)?.configuration.restarts.length === 0;
     const there = others.filter(isThere);
+    const { added, removed } = planOf(controller)?.accounts ?? { added: [], removed: [] };
+    const level = added.length + removed.length > 0 ? 'info' : 'debug';
+    const started = performance.now();
+    const counts = { done: 0, hosts: there.length + 1, people: added.length + removed.length };
+    progress = counts;
+    const take = async (host: Host, rows: readonly Row[]) => {
+      const said = await visit(host, 'apply', rows, signal);
+      counts.done += 1;
+      log[level]('slurm.progress', {
+        ...{ cluster: options.name, host: host.address, done: counts.done, hosts: counts.hosts },
+        ms: Math.round(performance.now() - started),
+      });
+      return said;
+    };
 
     // Scripts that the configuration will name, and accounts; on the controller last, whose version counts.
-    await Promise.all(
-      there.map((host) => visit(host, 'apply', applyRows(host, manifest, isConfigured(host)), signal)),
-    );
+    await Promise.all(there.map((host) => take(host, applyRows(host, manifest, isConfigured(host)))));
     if (isThere(controller)) {
       const steps = stepRows(settings, isConfigured(controller) ? ['reload'] : ['controller', 'reload']);
-      const said = await visit(
-        controller,
-        'apply',
-        [...applyRows(controller, manifest, true), ...steps],
-        signal,
-      );
+      const said = await take(controller, [...applyRows(controller, manifest, true), ...steps]);
       const isAccepted = !(said instanceof HostError) && !said.refused;
       const behind = isAccepted ? there.filter((host) => isThere(host) && !isConfigured(host)) : [];
       const changed = await Promise.all(
@@ -234,8 +319,6 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
       }
     }
     await restart(manifest, signal);
-    const { added, removed } = planOf(controller)?.accounts ?? { added: [], removed: [] };
-    const level = added.length + removed.length > 0 ? 'info' : 'debug';
     log[level]('slurm.applied', {
       cluster: options.name,
       generation: manifest.generation,

@@ -23,6 +23,12 @@ export interface Findings {
   controllerFacts: Facts;
   /** Something is being applied: hosts are one step apart. */
   isApplying: boolean;
+  /** In words, how far that has come. */
+  progress: string | undefined;
+  /** In words, hosts that were left behind. */
+  left: readonly string[];
+  /** There is one among them that can be cleaned. */
+  isCleaningDue: boolean;
   /** By name: the login nodes that were up in the last report. */
   wereUp: ReadonlySet<string>;
 }
@@ -90,7 +96,10 @@ function machines({ hosts, facts, controllerFacts }: Findings, isAway: boolean):
   });
 }
 
-function condition({ hosts, facts, controllerFacts }: Findings, failure: string | null): ConditionReport {
+function condition(
+  { hosts, facts, controllerFacts, progress }: Findings,
+  failure: string | null,
+): ConditionReport {
   const { controller, refused, settled } = controllerFacts;
   const away = facts.get(hosts[0]?.address ?? '');
   if (away instanceof HostError) {
@@ -120,14 +129,15 @@ function condition({ hosts, facts, controllerFacts }: Findings, failure: string 
   }
   if (!settled) return { status: 'False', reason: 'Provisioning', message: 'Nothing has been applied yet.' };
   // It works; what does not may be about some people or hosts only.
-  return { status: 'True', reason: 'Ready', ...(failure === null ? {} : { message: failure }) };
+  const message = [progress, failure].filter((words) => words != null).join(' ');
+  return { status: 'True', reason: 'Ready', ...(message === '' ? {} : { message }) };
 }
 
 const mostWords = 8;
 
 /** In words, what a person must mend. A host that is away, or a slurmdbd that is down, comes back by itself. */
-function faults({ hosts, facts, problems, controllerFacts }: Findings): string | null {
-  const found: string[] = [];
+function faults({ hosts, facts, problems, controllerFacts, left }: Findings): string | null {
+  const found: string[] = [...left];
   for (const { address } of hosts) {
     const said = facts.get(address);
     if (said instanceof HostError) {
@@ -166,14 +176,19 @@ function blockedAccounts({ hosts, facts }: Findings): AccountReport[] {
 }
 
 /** Whether a host that answers is not as it should be: applying again mends it. */
-function hasDrifted({ hosts, facts }: Findings, version: Version): boolean {
-  return hosts.some(({ address }) => {
-    const said = facts.get(address);
-    if (!said || said instanceof HostError) return false;
-    return (
-      said.drift.length > 0 || said.owed.length > 0 || (said.settled?.generation ?? 0) !== version.generation
-    );
-  });
+function hasDrifted({ hosts, facts, isCleaningDue }: Findings, version: Version): boolean {
+  return (
+    isCleaningDue ||
+    hosts.some(({ address }) => {
+      const said = facts.get(address);
+      if (!said || said instanceof HostError) return false;
+      return (
+        said.drift.length > 0 ||
+        said.owed.length > 0 ||
+        (said.settled?.generation ?? 0) !== version.generation
+      );
+    })
+  );
 }
 
 /** As the file system of `/home` on the login nodes tells. */

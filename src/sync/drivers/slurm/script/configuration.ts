@@ -24,7 +24,7 @@ stage_etc() {
   mkdir -p "$T/next.etc"
   while IFS="$tab" read -r name text; do
     printf '%s' "$text" | unpack > "$T/next.etc/$name"
-    if [ ! -f "$S/current" ] && cmp -s "$etc/$name" "$T/next.etc/$name"; then echo "$etc/$name" >> "$S/files"; fi
+    if [ ! -f "$S/fields" ] && cmp -s "$etc/$name" "$T/next.etc/$name"; then echo "$etc/$name" >> "$S/files"; fi
     if [ -e "$etc/$name" ] && ! grep -qxF "$etc/$name" "$S/files"; then
       echo "$etc/$name is there already and is not ours." >> "$T/strangers"
     elif ! cmp -s "$etc/$name" "$T/next.etc/$name"; then echo "etc/$name" >> "$T/changed"; fi

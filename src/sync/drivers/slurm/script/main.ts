@@ -13,7 +13,7 @@ apply_host() {
   apply_configuration
   if has_row configuration apply && [ -z "$refused" ]; then
     # One that lost its notes and has what it should have restarts nothing.
-    [ ! -f "$S/current" ] && [ ! -s "$T/changed" ] || owe_all configuration
+    [ ! -f "$S/fields" ] && [ ! -s "$T/changed" ] || owe_all configuration
     apply_starts
     ! has_row role controller || pay
     [ -n "$refused" ] || rows field | keep "$S/fields"
@@ -55,14 +55,19 @@ release_host() {
   fi
   apply_accounts
   ! has_row role controller || release_accounting
-  apply_configuration
+  # One that left the cluster may share its files with those that stay.
+  if has_row keep configuration; then : > "$T/changed"; else
+    apply_configuration
+    while read -r path; do rm -f "$path"; done < "$S/files"
+  fi
   if has_row role controller; then pay; elif [ -s "$T/changed" ]; then timeout 30 scontrol reconfigure > /dev/null 2>&1; fi
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
   case $failed in '') ;; *) return 0 ;; esac
   awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts" > "$T/edits"
   edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_words)"
   [ -z "$failed" ] || return 0
-  rm -rf "$ours" "$S"
+  has_row keep configuration || rm -rf "$ours"
+  rm -rf "$S"
   # What other clusters have there stays.
   [ -n "$(ls -A /var/lib/andromeda-slurm | grep -vx lock)" ] || { rm -f /var/lib/andromeda-slurm/lock; rmdir /var/lib/andromeda-slurm 2> /dev/null; }
 }

@@ -4,6 +4,8 @@ logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }
 
 observe_host() {
   say host "$host"
+  [ ! -f "$S/token" ] || say token "$(cat "$S/token")"
+  [ ! -f "$conf" ] || say inode "$(stat -L -c %i "$conf")"
   recall_accounts
   if [ -d "$S" ] || [ -s "$T/ours" ]; then observe_state; fi
   ! has_row role controller || observe_controller

@@ -62,5 +62,6 @@ hold() {
   # Of scripts that were killed.
   find /run/andromeda-slurm -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
   touch "$S/accounts" "$S/files" || give_up "$S cannot be written"
+  [ -s "$S/token" ] || keep "$S/token" < /proc/sys/kernel/random/uuid
 }
 `;

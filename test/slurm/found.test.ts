@@ -1,0 +1,127 @@
+/** What a host of a real Slurm cluster says of its accounts: without notes, after another of that name, and when broken. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { assertConverged, type Cluster, driverOf, manifest, person, state } from './people.ts';
+
+const hosts = ['head', 'bb1', 'a1'];
+const ada = person('ada', 30_001);
+const bob = person('bob', 30_002);
+const cy = person('cy', 30_003);
+
+test('accounts as a Slurm host finds them', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+  let lab: SlurmLab;
+  let beta: Cluster;
+  const head = () => ({ name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey });
+  const other = () => ({ name: 'login2', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey });
+  before(() => {
+    lab = startSlurmLab({ logins: 'bb1', nodes: 'a1' });
+    beta = driverOf(lab, { login: [head(), other()] });
+  });
+  after(() => lab?.[Symbol.dispose]());
+  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+  const everywhere = (command: string) => Promise.all(hosts.map((host) => shell(host, command)));
+  await t.test('a host that lost its notes knows its own accounts, and no others', async () => {
+    const configuration = { slurmExtraConfig: 'MaxJobCount=5000', controllerEtc: { 'my.conf': 'A=1\n' } };
+    const settings = {
+      login: [head(), other()],
+      rollout: 'restart' as const,
+      commands: { ...lab.settings().commands, restartLogin: 'true' },
+    };
+    await beta.apply(manifest([ada, bob, cy], configuration));
+    await everywhere(
+      `rm -rf /var/lib/andromeda-slurm
+       useradd -u 30010 -U -M -c Andromeda -d /srv/zed zed
+       useradd -u 1510 -U -M -c Andromeda -d /home/yan yan
+       useradd -u 30012 -U -M -c Andromeda,,,,another -d /home/xia xia`,
+    );
+    const fresh = driverOf(lab, settings);
+    const report = await fresh.apply(manifest([ada, bob], configuration));
+    assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+    assert.deepEqual(fresh.ended.length, 2, 'one restart, for the person who left');
+    for (const host of hosts) {
+      const open = await shell(
+        host,
+        'awk -F: \'$1 ~ /^(ada|bob|zed|yan|xia)$/ && $8 == "" { print $1 }\' /etc/shadow | sort',
+      );
+      assert.deepEqual(open.split('\n'), ['ada', 'bob', 'xia', 'yan', 'zed'], host);
+      assert.equal(
+        await shell(host, 'awk -F: \'$1 == "cy" { print $8 }\' /etc/shadow'),
+        '1',
+        'who left meanwhile',
+      );
+      assert.equal(await shell(host, `cut -f 1 ${state}/accounts`), 'ada\nbob\ncy');
+    }
+    await everywhere(`rm -rf /var/lib/andromeda-slurm; userdel zed; userdel yan; userdel xia`);
+    const again = driverOf(lab, settings);
+    const next = manifest([ada, bob], configuration);
+    assert.deepEqual([(await again.apply(next)).failure, again.ended], [null, []], 'and no restart');
+    await beta.apply(manifest([ada, bob, cy]));
+    await assertConverged(lab, hosts, [ada, bob, cy]);
+  });
+
+  await t.test('what is left of another of that name is not taken over', async () => {
+    await shell(
+      'head',
+      `useradd -u 1520 -U -M -p x dan; usermod -aG staff dan; grep ^dan: /etc/subuid > /tmp/dan-${lab.port}
+       sed -i /^dan:/d /etc/passwd; sed -i /^dan:/d /etc/group`,
+    );
+    const report = await beta.apply(manifest([ada, bob, cy, person('dan', 30_020)]));
+    assert.equal(report.failure, null);
+    assert.equal(
+      await shell('head', 'id -Gn dan; awk -F: \'$1 == "dan" { print $2 }\' /etc/shadow'),
+      'dan\n*',
+    );
+    assert.equal(await shell('head', 'grep -c ^dan: /etc/gshadow; grep -c ^dan: /etc/subuid'), '1\n1');
+    assert.match(await shell('head', `cat /tmp/dan-${lab.port}; rm /tmp/dan-${lab.port}`), /^dan:\d+:65536$/);
+    assert.equal(await shell('head', 'pwck -r -q 2>&1 | grep -E "ada|bob|cy|dan"; grpck -r 2>&1'), '');
+  });
+
+  await t.test('whoever could not log in at this moment is not ready', async () => {
+    const people = [ada, bob, cy, person('dan', 30_020), person('eva', 30_021), person('fay', 30_022)];
+    const next = manifest(people);
+    await beta.apply(next);
+    await shell(
+      'bb1',
+      `usermod -e 1 ada; usermod -L bob; chage -d 0 cy; chage -M 1 -d 2020-01-01 dan; usermod -s /bin/none eva
+       sed -i /^fay:/d /etc/shadow`,
+    );
+    const said = await beta.observe();
+    assert.deepEqual(
+      said.accounts.map(({ userId, loginState }) => [userId, loginState]),
+      people.map(({ userId }) => [userId, 'waiting_for_key']),
+    );
+    assert.equal(said.drifted, true);
+    const mended = await beta.apply(next);
+    assert.deepEqual([mended.accounts, mended.failure, mended.drifted], [[], null, undefined]);
+    assert.equal(
+      await shell('bb1', 'for n in ada bob cy dan eva fay; do su -s /bin/sh $n -c "id -un"; done'),
+      'ada\nbob\ncy\ndan\neva\nfay',
+    );
+  });
+
+  await t.test('a home that became another’s makes not ready, and ends nothing', async () => {
+    const next = manifest([ada, bob, cy]);
+    await beta.apply(next);
+    await shell('head', 'chown 1530 /home/ada; runuser -u ada -- setsid sleep 300 > /dev/null 2>&1 &');
+    const report = await beta.apply(next);
+    assert.match(report.failure ?? '', /\/home\/ada belongs to the uid 1530 and not to 30001/);
+    assert.deepEqual(
+      report.accounts.map(({ userId }) => userId),
+      [ada.userId],
+    );
+    assert.equal(await shell('head', 'stat -c %u /home/ada; pgrep -c -u ada sleep'), '1530\n1');
+    await shell('head', 'chown ada /home/ada; pkill -u ada');
+    assert.deepEqual((await beta.apply(next)).accounts, []);
+  });
+
+  await t.test('who has the number of one who left by now loses no process', async () => {
+    await beta.apply(manifest([ada, bob]));
+    await shell(
+      'a1',
+      'userdel cy; useradd -u 30003 -U -M gus; setsid runuser -u gus -- sleep 300 > /dev/null 2>&1 &',
+    );
+    await beta.apply(manifest([ada, bob]));
+    assert.equal(await shell('a1', 'pgrep -c -u gus sleep; pkill -u gus; userdel gus 2> /dev/null'), '1');
+  });
+});
