@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 import type { Config } from './config.ts';
-import { hashPassword } from './identity/password.ts';
+import { hashNewPassword } from './identity/password.ts';
 import { createRemoteIssuer } from './identity/remote-issuer.ts';
 import type { Logger } from './log.ts';
 import type { TrustedProxies } from './source-address.ts';
@@ -21,7 +21,7 @@ export async function setPasswords(
     const user = await findUserByEmail(store.read, email);
     // Setting a password again would end the sessions that it opened.
     if (!user || (await findPassword(store.read, email))) return;
-    const hash = await hashPassword(password);
+    const hash = await hashNewPassword(password, { email });
     await store.write((tx) => setPassword(tx, { userId: user.id, hash, now }));
   });
   await Promise.all(given);

@@ -21,7 +21,7 @@ import type { ConnectionLimit } from './http/connection-limit.ts';
 import { loadDocument } from './http/document.ts';
 import { listen, listenError } from './http/listen.ts';
 import { createAuthenticator } from './identity/index.ts';
-import { hashPassword } from './identity/password.ts';
+import { hashNewPassword } from './identity/password.ts';
 import type { Logger } from './log.ts';
 import { platformOperations } from './platform/index.ts';
 import { refusalOfFile } from './secret-files.ts';
@@ -250,7 +250,7 @@ function createApis(
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
       audit,
-      hashPassword: config.identity.issuer === undefined ? hashPassword : undefined,
+      hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
       hostRules: {
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),

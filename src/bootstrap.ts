@@ -37,7 +37,9 @@ export async function bootstrap(
     requireOwner(config.dataDir);
     await using opened = await open(config.dataDir);
     const password =
-      config.identity.issuer === undefined ? await hashed(await newPassword(email)) : undefined;
+      config.identity.issuer === undefined
+        ? await hashed(await newPassword(email), { email, displayName: options.name })
+        : undefined;
     await makeOperator(opened.store, { email, name: options.name, password }, Date.now());
     process.stdout.write(nextSteps(email, options.config, config));
     return 0;
@@ -83,9 +85,12 @@ async function open(dataDir: string): Promise<{ store: Store } & AsyncDisposable
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 
-async function hashed(password: string): Promise<string> {
-  const { hashPassword } = await import('./identity/password.ts');
-  return hashPassword(password);
+async function hashed(
+  password: string,
+  person: { email: string; displayName: string | undefined },
+): Promise<string> {
+  const { hashNewPassword } = await import('./identity/password.ts');
+  return hashNewPassword(password, person);
 }
 
 function nextSteps(email: string, file: string, config: Config): string {

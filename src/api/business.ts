@@ -535,7 +535,7 @@ export interface paths {
         get?: never;
         /**
          * Set a person's password at the embedded issuer
-         * @description What was signed in to with the one before is over. 409 where another issuer is used.
+         * @description It has at least twelve characters, and is none of those that are tried first. What was signed in to with the one before is over. 409 where another issuer is used.
          */
         put: operations["operatorSetPassword"];
         post?: never;

@@ -14,8 +14,10 @@ export interface BusinessDeps {
   gateway: GatewayView;
   /** Signs the audit trail. */
   audit: { publicKey: string; sign(): Promise<SignedHead | undefined> };
-  /** Hashes a password for the embedded issuer; undefined where people sign in elsewhere. */
-  hashPassword: ((password: string) => Promise<string>) | undefined;
+  /** Checks and hashes a person's new password for the embedded issuer; undefined where people sign in elsewhere. */
+  hashPassword:
+    | ((password: string, person: { email: string; displayName: string }) => Promise<string>)
+    | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
   /** What a lab may ask of the service's own host. */

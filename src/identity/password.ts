@@ -7,6 +7,7 @@
  */
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { DomainError } from '../domain/error.ts';
+import { checkNewPassword } from '../domain/password.ts';
 
 const current = { ln: 15, r: 8, p: 3 };
 const keyLength = 32;
@@ -31,6 +32,18 @@ export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const key = await derive(password, salt, current, keyLength);
   return `$scrypt$ln=${current.ln},r=${current.r},p=${current.p}$${base64(salt)}$${base64(key)}`;
+}
+
+/**
+ * The encoded hash of a password that somebody chose, and the one way to set one. Throws `invalid_parameter` when it will
+ * not do (domain/password.ts), and otherwise as `hashPassword`.
+ */
+export async function hashNewPassword(
+  password: string,
+  person: { email: string; displayName?: string | undefined },
+): Promise<string> {
+  checkNewPassword(password, person);
+  return hashPassword(password);
 }
 
 /**

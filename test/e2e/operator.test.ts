@@ -164,10 +164,15 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   };
 
   await t.test('a password of the operator’s lets a member sign in, register a key and log in', async () => {
-    const set = await run(['admin', 'person', 'password', 'bob@physics.example'], 'bobs secret\n');
+    for (const weak of ['short', 'Password1234', 'bob@physics.example']) {
+      const refused = await run(['admin', 'person', 'password', 'bob@physics.example'], `${weak}\n`);
+      assert.notEqual(refused.code, 0);
+      assert.match(refused.stderr, /between 12 and 1024 characters|first that others would try/);
+    }
+    const set = await run(['admin', 'person', 'password', 'bob@physics.example'], 'bobs own secret\n');
     assert.equal(set.code, 0, set.stderr);
-    assert.ok(!(set.stdout + set.stderr).includes('bobs secret'));
-    await signIn('bob@physics.example', 'bobs secret', 'bob');
+    assert.ok(!(set.stdout + set.stderr).includes('bobs own secret'));
+    await signIn('bob@physics.example', 'bobs own secret', 'bob');
     assert.equal((await run(['-q', '-t', 'ed25519', '-N', '', '-f', key], '', 'ssh-keygen')).code, 0);
     await call('bob', 'business', 'POST', '/me/ssh-keys', { public_key: readFileSync(`${key}.pub`, 'utf8') });
   });
@@ -179,7 +184,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     await run(['admin', 'person', 'password', 'bob@physics.example'], 'a newer secret\n');
     const after = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
     assert.match(after.stderr, /^business: 401 .*sign in again/);
-    assert.equal(await signIn('bob@physics.example', 'bobs secret', 'bob'), 'refused');
+    assert.equal(await signIn('bob@physics.example', 'bobs own secret', 'bob'), 'refused');
     await signIn('bob@physics.example', 'a newer secret', 'bob');
   });
 

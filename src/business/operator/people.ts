@@ -89,7 +89,9 @@ export async function operatorSetPassword(
   const { password } = request.body;
   // Hashing is work, so it is done only for those who may; the command refuses the others.
   const mayDo = holdsStaffKey(await listStaffKeys(store.read, request.caller.userId), 'staff.operate');
-  const hash = mayDo ? await hashPassword?.(password) : undefined;
+  const user = mayDo ? await findUser(store.read, request.path.userID) : undefined;
+  const hash =
+    user && (await hashPassword?.(password, { email: user.primary_email, displayName: user.display_name }));
   const what = {
     operation: 'operatorSetPassword',
     meaning: [mayDo ? await fingerprint(password, request.command.idempotencyKey) : ''],
