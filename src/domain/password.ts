@@ -24,8 +24,8 @@ const words = new Set(
   school secret secure security september server sesame shadow silver slurm soccer softball spring starwars summer
   sunday sunflower sunshine superman superuser sweet system taylor temp temporary test testing thomas thunder thursday
   tiger tigger trustno tuesday ubuntu unicorn united user victoria wednesday welcome whatever william windows winter
-  yankees yellow andromeda gpu pass word open new old and are for from his her its not our that the this was with you
-  your me my is it in im to be at we`.split(/\s+/),
+  yankees yellow andromeda gpu
+  pass word this is my the you your for`.split(/\s+/),
 );
 
 /** What lies in a row, on keyboards and in the alphabet; read backwards too. */

@@ -33,7 +33,7 @@ test('what others try first is refused, however it is dressed up', () => {
     'administrator1',
     'xk7xk7xk7xk7xk7',
     'thisismypassword',
-    'welcome to the system',
+    'welcome the system',
     'andromeda2026',
     'Andromeda-andromeda',
     'changeme-changeme',
@@ -49,6 +49,7 @@ test('a few words of one’s own, and what a machine makes up, will do', () => {
   const good = [
     'correct horse battery',
     'bobs own secret',
+    'another secret',
     'a newer secret',
     'tundra violin 42 ladle',
     'k7#Vq2!mZp9w',
