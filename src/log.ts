@@ -66,6 +66,7 @@ export interface LogEvents {
   'issuer.sweep.failed': { error: Thrown };
   'issuer.sign_in': { address: string; userId: string };
   'issuer.sign_in.refused': { address: string };
+  'issuer.password.changed': { address: string; userId: string };
   'issuer.sign_in.throttled': { address: string; seconds: number };
   'issuer.signed_out': { clientId: string | undefined; grantId: string };
   'issuer.token.reused': { clientId: string | undefined; grantId: string; address: string };

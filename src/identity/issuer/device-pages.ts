@@ -6,6 +6,7 @@
  *                                it twice, or a mail scanner opening it, uses nothing up
  *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
  *     GET /device/approved, /device/denied                           the last pages
+ *     GET, POST /password, GET /password/changed                     password-page.ts
  *
  * The library's own pages send their forms with a script, ask for approval before the sign-in, and mark a code as
  * used as soon as it is opened.
@@ -19,7 +20,7 @@ import { sourceNetwork } from '../../source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { librarySeconds } from './adapter.ts';
 import { createAllowance } from './allowance.ts';
-import type { Browser, Browsers } from './browser.ts';
+import type { Browsers } from './browser.ts';
 import { apiResource, type IssuerClient } from './clients.ts';
 import {
   approveDevice,
@@ -29,12 +30,15 @@ import {
   normalizeUserCode,
   type WaitingDevice,
 } from './device.ts';
-import type { KnownBrowser, KnownBrowsers } from './known-browser.ts';
+import { type Exchange, plural } from './exchange.ts';
+import type { KnownBrowsers } from './known-browser.ts';
 import { approvalPage } from './pages/approval.ts';
 import { codePage } from './pages/code.ts';
 import { approvedPage, deniedPage } from './pages/done.ts';
 import { messagePage } from './pages/error.ts';
+import { passwordChangedPage } from './pages/password.ts';
 import { signInPage } from './pages/sign-in.ts';
+import { createPasswordPage } from './password-page.ts';
 import { readForm, remoteAddress } from './request.ts';
 import { redirect, sendPage } from './respond.ts';
 import type { SignIn } from './sign-in.ts';
@@ -50,15 +54,6 @@ export interface DevicePagesOptions {
   now: () => number;
 }
 
-interface Exchange {
-  req: IncomingMessage;
-  res: ServerResponse;
-  url: URL;
-  browser: Browser;
-  known: KnownBrowser | undefined;
-  address: string;
-}
-
 export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
 
 const again = 'Run the command again to get a new one.';
@@ -71,6 +66,7 @@ const problems = {
 /** Answers the requests above; resolves to false for any other. */
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
   const { store, clients, browsers, knownBrowsers, signIn, log, now } = options;
+  const password = createPasswordPage(options);
   const guesses = createAllowance({ burst: 60, everyMs: 1000 }, now);
 
   /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
@@ -198,6 +194,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     ['/device/sign-in', postSignIn],
     ['/device/approval', postApproval],
     ['/device/sign-out', postSignOut],
+    ['/password', password.post],
   ]);
 
   return async (req, res, url) => {
@@ -222,6 +219,8 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     }
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
     if (url.pathname === '/device') await showDevice(exchange);
+    else if (url.pathname === '/password') await password.show(exchange);
+    else if (url.pathname === '/password/changed') sendPage(res, 200, passwordChangedPage());
     else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
     else if (url.pathname === '/device/denied') sendPage(res, 200, deniedPage());
     else return false;
@@ -247,8 +246,4 @@ function platformOf({ client, resource }: WaitingDevice): string | undefined {
 
 function ago(seconds: number): string {
   return seconds < 60 ? 'just now' : `${plural(Math.floor(seconds / 60), 'minute')} ago`;
-}
-
-function plural(count: number, unit: string): string {
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

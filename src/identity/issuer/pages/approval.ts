@@ -45,6 +45,7 @@ ${hidden}
 ${hidden}
 <span>Signed in as ${page.name} (${page.email})</span>
 <button class="link" type="submit">Not you?</button>
+<a href="/password">Change your password</a>
 </form>`,
   );
 }

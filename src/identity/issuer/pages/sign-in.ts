@@ -26,6 +26,7 @@ ${problem(page.message)}
 <input id="password" name="password" type="password" required maxlength="1024"
  autocomplete="current-password"${typed ? focus : undefined}>
 <button type="submit">Sign in</button>
-</form>`,
+</form>
+<p class="small soft after"><a href="/password">Change your password</a></p>`,
   );
 }

@@ -29,6 +29,7 @@ p { margin: 0 0 1rem; }
 p:last-child { margin-bottom: 0; }
 .soft { color: var(--soft); }
 .small { font-size: .875rem; }
+.after { margin: 1.1rem 0 0; }
 form { margin: 1.35rem 0 0; }
 label { display: block; margin: 0 0 .35rem; font-size: .875rem; font-weight: 600; }
 input { width: 100%; margin: 0 0 1.1rem; padding: .7rem .8rem; font: inherit; color: inherit; background: var(--field);
