@@ -1,0 +1,140 @@
+/**
+ * Who may import whom in src, and why (`npm run check`). Each folder is a module with a boundary: it may import itself, the
+ * shared files that belong to no folder, and the folders that `folders` names. Types count as imports everywhere.
+ */
+
+/** Files of no folder that any may import. */
+const shared = 'embedded|log|source-address|ssh-key-file|turn';
+
+/** What each folder may import besides itself, and why nothing else. */
+const folders = {
+  domain: [[], 'rules are pure: they must be readable and testable without the rest'],
+  store: [['domain'], 'the database knows the rules, and nothing of who asks or over what wire'],
+  api: [[], 'it is made from the YAML documents, and holds nothing else'],
+  business: [['domain', 'store', 'api'], 'an API shares state with other folders through the store only'],
+  platform: [['domain', 'store', 'api'], 'an API shares state with other folders through the store only'],
+  identity: [['domain', 'store'], 'who someone is does not depend on what they ask for'],
+  audit: [['domain', 'store'], 'it reads the trail, and knows nothing of what entries are about'],
+  gateway: [['domain', 'store'], 'the login decision is handed to it; it only obeys'],
+  sync: [['domain', 'store'], 'reconciling reads the present truth, not what another part remembers'],
+  'login-node': [['domain'], 'it stands for another machine, which has no database of ours'],
+  http: [['domain', 'api'], 'operations are handed to it by app.ts, so that it mounts both APIs alike'],
+  cli: [['domain', 'api'], 'the client talks to the server over HTTP only, and must start quickly'],
+};
+
+/** The only folders that may import a package, and why. */
+const packages = {
+  express: [['http'], 'operations know nothing of HTTP'],
+  ssh2: [['gateway', 'login-node'], 'SSH is theirs alone'],
+  '@napi-rs/keyring': [['cli'], 'a session belongs to whoever signed in'],
+  commander: [['cli'], 'the server has no command line of its own'],
+  'better-sqlite3': [['store'], 'another database must be able to take its place'],
+  kysely: [['store'], 'queries live in one folder'],
+  'oidc-provider': [['identity'], 'the embedded issuer is a part of identity'],
+  '@kubernetes/client-node': [['sync'], 'only a driver speaks with API servers'],
+  'node-pty': [['login-node'], 'terminals exist on login nodes only'],
+};
+
+/** Files of no folder that compose the service out of its folders, and what begins there. */
+const roots = 'app|app-[a-z-]+|backup|bootstrap|serve|demo|main|lab-file';
+
+const folderRules = Object.entries(folders).map(([folder, [others, comment]]) => ({
+  name: `${folder}-imports-${others.join('-and-') || 'nothing'}`,
+  comment,
+  severity: 'error',
+  from: { path: `^src/${folder}/` },
+  to: { path: '^src/', pathNot: `^src/(${[folder, ...others].join('|')})/|^src/(${shared})[.]ts$` },
+}));
+
+const packageRules = Object.entries(packages).map(([name, [homes, comment]]) => ({
+  name: `${name}-only-in-${homes.join('-and-')}`,
+  comment,
+  severity: 'error',
+  from: { path: '^src/', pathNot: `^src/(${homes.join('|')})/` },
+  to: { path: `^node_modules/(@types/)?${name}/` },
+}));
+
+export default {
+  forbidden: [
+    {
+      name: 'every-folder-has-its-rule',
+      severity: 'error',
+      from: { path: '^src/[^/]+/', pathNot: `^src/(${Object.keys(folders).join('|')})/` },
+      to: {},
+    },
+    ...folderRules,
+    ...packageRules,
+    {
+      name: 'domain-is-pure',
+      comment: 'nothing in it does I/O: of Node it may have only crypto, of npm nothing, and no log',
+      severity: 'error',
+      from: { path: '^src/domain/' },
+      to: { pathNot: '^src/domain/|^(node:)?crypto$' },
+    },
+    {
+      name: 'released-migrations-stay-what-they-were',
+      comment: 'a migration imports nothing of today’s code',
+      severity: 'error',
+      from: { path: '^src/store/migrations/\\d' },
+      to: { path: '^src/' },
+    },
+    {
+      name: 'only-roots-see-several-folders',
+      severity: 'error',
+      from: { path: '^src/[^/]+$', pathNot: `^src/(${roots})[.]ts$` },
+      to: { path: '^src/[^/]+/', pathNot: '^src/domain/' },
+    },
+    {
+      name: 'app-is-imported-by-what-starts-it',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(serve|demo)[.]ts$' },
+      to: { path: '^src/app[.]ts$' },
+    },
+    {
+      name: 'no-circles',
+      comment: 'types included; but in gateway a session, its events and its relay still know each other',
+      severity: 'error',
+      from: { pathNot: '^src/gateway/' },
+      to: { circular: true },
+    },
+    {
+      name: 'no-circles-of-values',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-orphans',
+      comment: 'nobody imports it: it can go. (Entry files are named by a path, and not imported.)',
+      severity: 'error',
+      from: { orphan: true, path: '[.]ts$', pathNot: '^src/main[.]ts$|^src/store/migrations/' },
+      to: {},
+    },
+    {
+      name: 'packages-are-declared',
+      comment:
+        'an import is of a file that exists, of a package that package.json names, or of Node by its prefix',
+      severity: 'error',
+      from: {},
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'unknown', 'undetermined'] },
+    },
+    {
+      name: 'the-program-needs-no-development-package',
+      comment: 'types aside, which are gone when it runs',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+    { name: 'imports-resolve', severity: 'error', from: {}, to: { couldNotResolve: true } },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^src/http/docs/' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+};
