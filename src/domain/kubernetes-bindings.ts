@@ -62,6 +62,26 @@ export function ownLabels(clusterId: string): Record<string, string> {
   return { 'app.kubernetes.io/managed-by': 'andromeda', 'andromeda/cluster': clusterId };
 }
 
+/** How the names of ours begin: with the cluster's ID, so that no other installation has such a one. */
+function ownPrefix(clusterId: string): string {
+  return `andromeda.${clusterId}.`;
+}
+
+/**
+ * Whether a binding is ours: by both labels, or by its name and what is left of our labels where somebody took one off.
+ * `suspect`: it has such a name and nothing else of ours, and may be somebody else's.
+ */
+export function ownership(
+  { name, labels }: Pick<FoundBinding, 'name' | 'labels'>,
+  clusterId: string,
+): 'ours' | 'suspect' | 'foreign' {
+  const own = Object.entries(ownLabels(clusterId));
+  if (own.every(([label, value]) => labels[label] === value)) return 'ours';
+  if (!name.startsWith(ownPrefix(clusterId))) return 'foreign';
+  const isMarked = own.some(([label, value]) => labels[label] === value) || 'andromeda/user' in labels;
+  return isMarked ? 'ours' : 'suspect';
+}
+
 /** The ClusterRoles that relations stand for, in a namespace and for a whole cluster. */
 const roles = {
   'kubernetes.viewer': { namespace: 'view', cluster: 'view' },
@@ -69,7 +89,7 @@ const roles = {
   'kubernetes.admin': { namespace: 'admin', cluster: 'cluster-admin' },
 } as const;
 
-/** The ClusterRoles that are bound where no grant has a `role_id`. */
+/** The ClusterRoles that are bound where no grant has a `role_id`; each includes those before it. */
 export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
 
 /** The claims that we know of a person. */
@@ -87,7 +107,7 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
     const subjects = usernames(person, rule);
     if (subjects.length === 0) return;
     const own = { ...ownLabels(clusterId), 'andromeda/user': person.userId, ...labels };
-    wanted.push({ name: `andromeda.${clusterId}.${id}`, ...rest, subjects, labels: own });
+    wanted.push({ name: ownPrefix(clusterId) + id, ...rest, subjects, labels: own });
   };
   for (const member of access.members) {
     const held = effectivePermissions(member.role, member.permissions);
@@ -126,6 +146,8 @@ export interface BindingPlan {
   replace: { found: FoundBinding; binding: Binding }[];
   repair: { found: FoundBinding; binding: Binding }[];
   create: Binding[];
+  /** Gives way to one that gives the same person as much or more, once that is there. */
+  handOver: { found: FoundBinding; binding: Binding }[];
   /** Wanted in a namespace that is not there, or is being deleted, by namespace. */
   waiting: Map<string, Binding[]>;
 }
@@ -136,7 +158,14 @@ export function planBindings(
   found: readonly FoundBinding[],
   namespaces: ReadonlyMap<string, boolean> | undefined,
 ): BindingPlan {
-  const plan: BindingPlan = { remove: [], replace: [], repair: [], create: [], waiting: new Map() };
+  const plan: BindingPlan = {
+    remove: [],
+    replace: [],
+    repair: [],
+    create: [],
+    handOver: [],
+    waiting: new Map(),
+  };
   const there = new Map(found.map((one) => [keyOf(one), one]));
   for (const binding of wanted) {
     const key = keyOf(binding);
@@ -152,19 +181,49 @@ export function planBindings(
     } else if (one) plan.replace.push({ found: one, binding });
     else plan.create.push(binding);
   }
-  plan.remove.push(...there.values());
+  for (const found of there.values()) {
+    const binding = plan.create.find((one) => isSuccessor(one, found));
+    if (binding) plan.handOver.push({ found, binding });
+    else plan.remove.push(found);
+  }
   return plan;
 }
 
-function keyOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
+/**
+ * Whether a permission in the organization that is about to be bound gives the person of another one as much as that or
+ * more, as when they go from `edit` to `cluster-admin`. A grant is a cause of its own: one that ended ends at once.
+ */
+function isSuccessor(binding: Binding, found: FoundBinding): boolean {
+  const user = 'andromeda/user';
+  if (binding.namespace !== null || found.namespace !== null) return false;
+  if ('andromeda/grant' in binding.labels || 'andromeda/grant' in found.labels) return false;
+  if (binding.labels[user] === undefined || binding.labels[user] !== found.labels[user]) return false;
+  const before = found.roleRef.name ?? '';
+  return hasRole(found, before) && isAtLeast(binding.role, before) && isOnlyFor(found, binding.subjects);
+}
+
+/** Whether one of the roles that everyone knows includes another; what is not known includes nothing. */
+export function isAtLeast(role: string, other: string): boolean {
+  const ranks: readonly string[] = boundRoles;
+  return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
+}
+
+/** Whether nobody else has what a binding gives. */
+function isOnlyFor({ subjects }: FoundBinding, names: readonly string[]): boolean {
+  return subjects.every(
+    ({ kind, apiGroup, name = '' }) => kind === 'User' && apiGroup === rbacGroup && names.includes(name),
+  );
+}
+
+export function keyOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
   return `${namespace ?? ''}/${name}`;
 }
 
-function hasRole({ roleRef }: FoundBinding, role: string): boolean {
+export function hasRole({ roleRef }: FoundBinding, role: string): boolean {
   return roleRef.apiGroup === rbacGroup && roleRef.kind === 'ClusterRole' && roleRef.name === role;
 }
 
-function isAsWanted(found: FoundBinding, binding: Binding): boolean {
+export function isAsWanted(found: FoundBinding, binding: Binding): boolean {
   const { subjects } = found;
   if (subjects.length !== binding.subjects.length) return false;
   const names = subjects.map(({ name }) => name ?? '').sort();

@@ -15,7 +15,7 @@ export function neededRules(roleIds: readonly string[]): Rule[] {
     {
       apiGroups: [rbacGroup],
       resources: ['clusterrolebindings', 'rolebindings'],
-      verbs: ['list', 'create', 'patch', 'delete'],
+      verbs: ['list', 'watch', 'create', 'patch', 'delete'],
     },
     {
       apiGroups: [rbacGroup],
@@ -24,7 +24,8 @@ export function neededRules(roleIds: readonly string[]): Rule[] {
       resourceNames: [...new Set([...boundRoles, ...roleIds])],
     },
     { apiGroups: [rbacGroup], resources: ['clusterroles'], verbs: ['get'] },
-    { apiGroups: [''], resources: ['namespaces', 'nodes'], verbs: ['list'] },
+    { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
+    { apiGroups: [''], resources: ['nodes'], verbs: ['list'] },
     { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: ['list'] },
     {
       apiGroups: ['ceph.rook.io'],

@@ -12,6 +12,7 @@ import {
   notBindable,
   notFound,
 } from './statuses.ts';
+import type { Changes } from './watches.ts';
 
 export interface BindingObject {
   kind: string;
@@ -37,7 +38,8 @@ export interface Bindings {
   readonly all: ReadonlyMap<string, BindingObject>;
   get(ask: Ask): Answer;
   list(ask: Ask, labels: Record<string, string>): Answer;
-  create(ask: Ask, account: Account, sent: Sent): Answer;
+  /** `isDryRun`: it is judged like any other, and not made. */
+  create(ask: Ask, account: Account, sent: Sent, isDryRun?: boolean): Answer;
   apply(ask: Ask, account: Account, sent: Sent, force: boolean): Answer;
   remove(ask: Ask, preconditions: { uid?: string; resourceVersion?: string }): Answer;
   /** What somebody does to one besides: whatever they like. */
@@ -54,12 +56,12 @@ export interface World {
 const json = { 'content-type': 'application/json' };
 const kindOf = ({ resource }: Ask) => (resource === 'rolebindings' ? 'RoleBinding' : 'ClusterRoleBinding');
 
-export function createBindings(world: World): Bindings {
+export function createBindings(world: World, changes: Changes): Bindings {
   const all = new Map<string, BindingObject>();
-  let version = 100;
+  const resourceOf = ({ kind }: BindingObject) => `${kind.toLowerCase()}s`;
   const keyOf = ({ namespace, name }: Ask) => `${namespace ?? ''}/${name}`;
 
-  function put(ask: Ask, sent: Sent, before: BindingObject | undefined): BindingObject {
+  function put(ask: Ask, sent: Sent, before: BindingObject | undefined, isDryRun = false): BindingObject {
     const { namespace, name = '' } = ask;
     const next: BindingObject = {
       kind: kindOf(ask),
@@ -76,7 +78,11 @@ export function createBindings(world: World): Bindings {
       roleRef: sent.roleRef,
     };
     if (before && sorted(before) === sorted(next)) return before;
-    next.metadata.resourceVersion = String(++version);
+    if (isDryRun) return next;
+    changes.next((version) => {
+      next.metadata.resourceVersion = String(version);
+      return { resource: resourceOf(next), before, after: next };
+    });
     all.set(keyOf(ask), next);
     return next;
   }
@@ -95,11 +101,17 @@ export function createBindings(world: World): Bindings {
       : notFound(ask, roleRef.name);
   }
 
-  function create(ask: Ask, account: Account, sent: Sent): Answer {
+  function create(ask: Ask, account: Account, sent: Sent, isDryRun = false): Answer {
     const refused = refusal(ask, account, sent, true);
     if (refused) return refused;
     if (all.has(keyOf(ask))) return alreadyExists(ask);
-    return { status: 201, headers: json, body: put(ask, sent, undefined) };
+    return { status: 201, headers: json, body: put(ask, sent, undefined, isDryRun) };
+  }
+
+  function drop(key: string): void {
+    const before = all.get(key);
+    all.delete(key);
+    if (before) changes.next(() => ({ resource: resourceOf(before), before, after: undefined }));
   }
 
   return {
@@ -117,7 +129,12 @@ export function createBindings(world: World): Bindings {
         )
         .map(({ kind: _, apiVersion: __, ...item }) => item);
       const kind = `${kindOf({ resource, group, verb: 'list' })}List`;
-      const body = { kind, apiVersion: `${group}/v1`, metadata: { resourceVersion: String(version) }, items };
+      const body = {
+        kind,
+        apiVersion: `${group}/v1`,
+        metadata: { resourceVersion: String(changes.version) },
+        items,
+      };
       return { status: 200, headers: json, body };
     },
     create,
@@ -165,7 +182,7 @@ export function createBindings(world: World): Bindings {
         differs('UID', preconditions.uid, uid, 'deleted and then recreated') ??
         differs('ResourceVersion', preconditions.resourceVersion, resourceVersion, 'modified');
       if (refused) return refused;
-      all.delete(keyOf(ask));
+      drop(keyOf(ask));
       const details = { name: ask.name, group: ask.group, kind: ask.resource, uid };
       const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
       return { status: 200, headers: json, body };
@@ -173,12 +190,14 @@ export function createBindings(world: World): Bindings {
     edit(key, change) {
       const binding = all.get(key);
       if (!binding) throw new Error(`there is no ${key}`);
+      const before = structuredClone(binding);
       change(binding);
-      binding.metadata.resourceVersion = String(++version);
+      changes.next((version) => {
+        binding.metadata.resourceVersion = String(version);
+        return { resource: resourceOf(binding), before, after: binding };
+      });
     },
-    drop(key) {
-      all.delete(key);
-    },
+    drop,
   };
 }
 

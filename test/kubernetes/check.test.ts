@@ -33,9 +33,12 @@ test('every right is asked for, those that lack are named, and the ClusterRole t
     ],
   );
   const { text, said, status } = await describeCheck(check);
-  assert.equal(said, `system:serviceaccount:andromeda-system:no-create lacks 3 of 20 rights at ${api.url}.`);
+  assert.equal(said, `system:serviceaccount:andromeda-system:no-create lacks 3 of 23 rights at ${api.url}.`);
   assert.equal(status, 1);
-  assert.match(text, /^RIGHT +ALLOWED\nlist clusterrolebindings .* yes\ncreate clusterrolebindings .* NO\n/);
+  assert.match(
+    text,
+    /^RIGHT +ALLOWED\nlist clusterrolebindings .* yes\nwatch clusterrolebindings .* yes\ncreate clusterrolebindings .* NO\n/,
+  );
   const role = parse(text.slice(text.indexOf('apiVersion:')));
   assert.deepEqual([role.kind, role.metadata.name], ['ClusterRole', 'andromeda']);
   assert.deepEqual(role.rules.find((rule: Rule) => rule.verbs.includes('bind')).resourceNames, [
@@ -58,14 +61,14 @@ test('the ClusterRole that is printed is all that it takes, and every rule of it
     for (const key of api.bindings.all.keys()) api.bindings.drop(key);
     return (await lab.pass()).failure;
   };
-  assert.equal(await failureWith(role.rules), undefined);
+  assert.equal(await failureWith(role.rules), null);
   lab.access.grants.push(grant('z', { roleId: 'gpu-quota-reader' }));
   const bindable = role.rules.map((rule) =>
     rule.verbs.includes('bind')
       ? { ...rule, resourceNames: [...(rule.resourceNames ?? []), 'gpu-quota-reader'] }
       : rule,
   );
-  assert.equal(await failureWith(bindable), undefined);
+  assert.equal(await failureWith(bindable), null);
   for (const left of bindable) {
     assert.match((await failureWith(bindable.filter((rule) => rule !== left))) ?? '', /lack the right/);
   }

@@ -12,6 +12,7 @@ import { type Account, type Ask, accounts, may } from './accounts.ts';
 import { type BindingObject, type Bindings, createBindings, type World } from './bindings.ts';
 import { type Answer, recorded } from './recorded.ts';
 import { forbidden, notFound } from './statuses.ts';
+import { type Changes, createChanges } from './watches.ts';
 
 export interface Asked {
   method: string;
@@ -27,6 +28,8 @@ export interface FakeApi extends AsyncDisposable {
   authority: TestAuthority;
   world: World;
   bindings: Bindings;
+  /** What watches see. */
+  changes: Changes;
   accounts: Record<string, Account>;
   /** Who a token is of that is no account's: what an API server's OIDC flags are for. */
   signIn: ((token: string) => Promise<Account | undefined>) | undefined;
@@ -44,12 +47,9 @@ export interface FakeApi extends AsyncDisposable {
 
 export async function startFakeApi(options: { latencyMs?: number } = {}): Promise<FakeApi> {
   const authority = createAuthority();
+  const changes = createChanges();
   const world: World = {
-    namespaces: new Map([
-      ['default', true],
-      ['team-a', true],
-      ['team-b', true],
-    ]),
+    namespaces: new Namespaces(changes),
     clusterRoles: new Set(['view', 'edit', 'admin', 'cluster-admin', 'gpu-quota-reader']),
   };
   const sockets = new Set<Socket>();
@@ -66,7 +66,14 @@ export async function startFakeApi(options: { latencyMs?: number } = {}): Promis
     const asked: Asked = { method, path: url.pathname, query: url.searchParams, user, headers };
     api.asked.push(asked);
     if (options.latencyMs) await new Promise((done) => setTimeout(done, options.latencyMs));
-    const answer = (await api.fault?.(asked)) ?? answerOf(api, asked, account, sent);
+    const fault = await api.fault?.(asked);
+    if (fault === undefined && asked.query.has('watch')) {
+      const refused = refusalOfWatch(asked, account);
+      if (!refused) return watch(api, asked, response);
+      response.writeHead(refused.status, refused.headers);
+      return void response.end(JSON.stringify(refused.body));
+    }
+    const answer = fault ?? answerOf(api, asked, account, sent);
     if (answer === 'cut') return void request.socket.destroy();
     const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
     const isLong = text.length > 128 * 1024 && String(headers['accept-encoding']).includes('gzip');
@@ -81,7 +88,8 @@ export async function startFakeApi(options: { latencyMs?: number } = {}): Promis
     url: '',
     authority,
     world,
-    bindings: createBindings(world),
+    bindings: createBindings(world, changes),
+    changes,
     accounts: { ...accounts },
     signIn: undefined,
     says: {
@@ -127,6 +135,50 @@ export async function startFakeApi(options: { latencyMs?: number } = {}): Promis
   return api;
 }
 
+/** The namespaces, each with whether it takes something new; a change of them is seen by who watches. */
+class Namespaces extends Map<string, boolean> {
+  readonly #changes: Changes;
+
+  constructor(changes: Changes) {
+    super();
+    this.#changes = changes;
+    for (const name of ['default', 'team-a', 'team-b']) this.set(name, true);
+  }
+
+  override set(name: string, isActive: boolean): this {
+    const before = this.has(name) ? namespace(name, this.get(name) === true) : undefined;
+    super.set(name, isActive);
+    this.#changes?.next(() => ({ resource: 'namespaces', before, after: namespace(name, isActive) }));
+    return this;
+  }
+
+  override delete(name: string): boolean {
+    const before = namespace(name, false);
+    this.#changes.next(() => ({ resource: 'namespaces', before, after: undefined }));
+    return super.delete(name);
+  }
+}
+
+function refusalOfWatch(asked: Asked, account: Account | 'unknown' | undefined): Answer | undefined {
+  if (account === 'unknown') return recorded('errors/wrong-token-401');
+  if (!account) return recorded('errors/no-token-403');
+  const ask = askOf(asked.method, asked.path, undefined);
+  if (!ask) throw new Error(`not faked: a watch of ${asked.path}`);
+  const watching = { ...ask, verb: 'watch' };
+  return may(account, watching) ? undefined : forbidden(watching, account.user);
+}
+
+async function watch(api: FakeApi, { path, query }: Asked, response: Response): Promise<void> {
+  const over = new AbortController();
+  response.on('close', () => over.abort());
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders?.();
+  const resource = path.split('/').at(-1) ?? '';
+  const about = { resource, query, labels: labelsOf(query), signal: over.signal };
+  await api.changes.watch(about, (line) => void response.write(line));
+  response.end();
+}
+
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse & Http2ServerResponse;
 // biome-ignore lint/suspicious/noExplicitAny: whatever was sent
@@ -163,7 +215,7 @@ function answerOf(api: FakeApi, asked: Asked, account: Account | 'unknown' | und
   if (fixed) return recorded(fixed);
   const { resource } = ask;
   if (ask.group === 'ceph.rook.io') return recorded('rook/list-without-rook-404');
-  if (resource === 'namespaces' && method === 'GET') return namespaces(api.world);
+  if (resource === 'namespaces' && method === 'GET') return namespaces(api);
   if (resource === 'clusterroles' && method === 'GET') return clusterRole(api.world, ask);
   if (!resource.endsWith('rolebindings')) throw new Error(`not faked: ${method} ${path}`);
   const { bindings } = api;
@@ -171,7 +223,7 @@ function answerOf(api: FakeApi, asked: Asked, account: Account | 'unknown' | und
     case 'GET':
       return ask.verb === 'get' ? bindings.get(ask) : bindings.list(ask, labelsOf(query));
     case 'POST':
-      return bindings.create(ask, account, sent);
+      return bindings.create(ask, account, sent, query.get('dryRun') === 'All');
     case 'PATCH':
       return bindings.apply(ask, account, sent, query.get('force') === 'true');
     case 'DELETE':
@@ -197,14 +249,19 @@ function labelsOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries(pairs.map((pair) => pair.split('=')));
 }
 
-function namespaces(world: World): Answer {
+function namespaces(api: FakeApi): Answer {
   const list = recorded('namespaces/list') as Answer & { body: object };
-  const items = [...world.namespaces].map(([name, isActive]) => ({
+  const items = [...api.world.namespaces].map(([name, isActive]) => namespace(name, isActive));
+  const metadata = { resourceVersion: String(api.changes.version) };
+  return { ...list, body: { ...list.body, metadata, items } };
+}
+
+function namespace(name: string, isActive: boolean) {
+  return {
     metadata: { name, labels: { 'kubernetes.io/metadata.name': name } },
     spec: { finalizers: ['kubernetes'] },
     status: { phase: isActive ? 'Active' : 'Terminating' },
-  }));
-  return { ...list, body: { ...list.body, items } };
+  };
 }
 
 function clusterRole({ clusterRoles }: World, ask: Ask): Answer {

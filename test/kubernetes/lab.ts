@@ -28,6 +28,8 @@ export interface KubernetesLab extends AsyncDisposable {
   pass(): Promise<KubernetesSideReport>;
   /** How often the driver asked for a pass by itself. */
   readonly wakes: number;
+  /** What happens then; nothing, unless a test says so. */
+  onWake: () => void;
   /** As `namespace/name role subject,subject`, ours and others', sorted. */
   bound(): string[];
 }
@@ -89,11 +91,13 @@ export async function startKubernetesLab(
     rule: { claim: options.claim ?? 'email', issuer: options.issuer ?? 'https://issuer.example' },
     wake() {
       wakes += 1;
+      lab.onWake();
     },
     log: createLogger('debug', (line) => log.push(line)),
   });
   const signal = AbortSignal.timeout(60_000);
-  return {
+  const lab: KubernetesLab = {
+    onWake() {},
     api,
     driver,
     access,
@@ -110,6 +114,7 @@ export async function startKubernetesLab(
       directory[Symbol.dispose]();
     },
   };
+  return lab;
 }
 
 export async function passOf(

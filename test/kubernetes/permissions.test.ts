@@ -310,3 +310,67 @@ test('a release that may not remove what is ours says which right is missing', a
     /lack the right to delete rolebindings \(rbac\.authorization\.k8s\.io\)/,
   );
 });
+
+test('a binding of ours that lost a label is found by its name, and goes with its grant', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'), grant('y'));
+  await lab.pass();
+  const key = [...lab.api.bindings.all.keys()].find((one) => one.endsWith('.grant_x')) ?? '';
+  lab.api.bindings.edit(key, ({ metadata }) => {
+    delete metadata.labels?.['app.kubernetes.io/managed-by'];
+  });
+  lab.access.grants.shift();
+  assert.equal((await lab.pass()).failure, null);
+  assert.deepEqual(lab.bound(), ['team-a/grant_y edit y@physics.example']);
+});
+
+test('one with our name and no label at all is left where it is, and named as a fault', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'), grant('y'));
+  await lab.pass();
+  const key = [...lab.api.bindings.all.keys()].find((one) => one.endsWith('.grant_x')) ?? '';
+  lab.api.bindings.edit(key, ({ metadata }) => {
+    delete metadata.labels;
+  });
+  lab.access.grants.shift();
+  const { failure } = await lab.pass();
+  assert.match(
+    failure ?? '',
+    /RoleBinding team-a\/andromeda\..*grant_x has one of our names and none of our labels/,
+  );
+  assert.equal(lab.bound().length, 2);
+  await assert.rejects(lab.driver.release(AbortSignal.timeout(30_000)), /none of our labels/);
+});
+
+test('who goes from edit to cluster-admin, which may not be bound, keeps edit until it may', async () => {
+  await using lab = await startKubernetesLab();
+  const { rules } = lab.api.accounts['andromeda'] ?? { rules: [] };
+  const mayNot = rules.map((rule) => ({
+    ...rule,
+    ...(rule.resourceNames ? { resourceNames: ['view', 'edit', 'admin'] } : {}),
+  }));
+  lab.api.accounts['andromeda'] = { user: 'andromeda', rules: mayNot };
+  lab.access.members.push(member('ada', 'member', ['clusters.kubernetes']));
+  await lab.pass();
+  lab.access.members.splice(0, 1, member('ada', 'member', ['clusters.kubernetes.admin']));
+  assert.match((await lab.pass()).failure ?? '', /lack the right to bind the ClusterRole cluster-admin/);
+  assert.deepEqual(lab.bound(), ['user_ada.edit edit ada@physics.example']);
+  lab.api.accounts['andromeda'] = { user: 'andromeda', rules };
+  assert.equal((await lab.pass()).failure, null);
+  assert.deepEqual(lab.bound(), ['user_ada.cluster-admin cluster-admin ada@physics.example']);
+});
+
+test('who goes from cluster-admin to edit loses cluster-admin even where edit may not be bound', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.members.push(member('ada', 'member', ['clusters.kubernetes.admin']));
+  await lab.pass();
+  const { rules } = lab.api.accounts['andromeda'] ?? { rules: [] };
+  const mayNot = rules.map((rule) => ({
+    ...rule,
+    ...(rule.resourceNames ? { resourceNames: ['view'] } : {}),
+  }));
+  lab.api.accounts['andromeda'] = { user: 'andromeda', rules: mayNot };
+  lab.access.members.splice(0, 1, member('ada', 'member', ['clusters.kubernetes']));
+  assert.match((await lab.pass()).failure ?? '', /lack the right to bind the ClusterRole edit/);
+  assert.deepEqual(lab.bound(), []);
+});

@@ -14,7 +14,7 @@ const atOnce = 16;
 
 export type BindingKind = 'clusterrolebindings' | 'rolebindings';
 
-interface Item {
+export interface BindingItem {
   metadata: {
     name: string;
     namespace?: string;
@@ -26,22 +26,40 @@ interface Item {
   subjects?: FoundBinding['subjects'];
 }
 
-/** Ours of one kind, in all namespaces, in one request: gzip makes a twentieth of it, and pages would only add some. */
+/** Where the bindings of a kind are listed and watched, in all namespaces. */
+export function pathOfKind(kind: BindingKind): string {
+  return `${root}/${kind}`;
+}
+
+export function labelSelector(clusterId: string): string {
+  return Object.entries(ownLabels(clusterId))
+    .map(([label, value]) => `${label}=${value}`)
+    .join();
+}
+
+/**
+ * Those of one kind with our labels, or all of them (`clusterId` left out), in all namespaces, in one request: gzip makes
+ * a twentieth of it, and pages would only add some.
+ */
 export async function listBindings(
   client: KubernetesClient,
   kind: BindingKind,
-  clusterId: string,
+  clusterId: string | undefined,
   signal: AbortSignal,
 ): Promise<FoundBinding[]> {
-  const labelSelector = Object.entries(ownLabels(clusterId))
-    .map(([label, value]) => `${label}=${value}`)
-    .join();
-  const path = `${root}/${kind}`;
-  const { items } = await client.request<{ items: Item[] | null }>(
-    { path, query: { labelSelector } },
+  const { items } = await client.request<{ items: BindingItem[] | null }>(
+    {
+      path: pathOfKind(kind),
+      query: clusterId === undefined ? {} : { labelSelector: labelSelector(clusterId) },
+    },
     signal,
   );
-  return (items ?? []).map(({ metadata, roleRef = {}, subjects = [] }) => ({
+  return (items ?? []).map(foundOf);
+}
+
+/** A binding as the server shows it. */
+export function foundOf({ metadata, roleRef = {}, subjects = [] }: BindingItem): FoundBinding {
+  return {
     name: metadata.name,
     namespace: metadata.namespace ?? null,
     uid: metadata.uid,
@@ -49,7 +67,7 @@ export async function listBindings(
     roleRef,
     subjects,
     labels: metadata.labels ?? {},
-  }));
+  };
 }
 
 /** Makes a binding. A POST never touches what has the name already, as an apply would. */
@@ -61,6 +79,17 @@ export async function createBinding(
   const body = objectOf(binding, { name: binding.name });
   const path = collectionOf(binding.namespace);
   await client.request({ method: 'POST', path, query: { fieldManager }, body }, signal);
+}
+
+/** Asks the server whether it would make a binding, under a name that nothing has; changes nothing. */
+export async function tryBinding(
+  client: KubernetesClient,
+  binding: Binding,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = objectOf(binding, { name: `${binding.name}.try` });
+  const path = collectionOf(binding.namespace);
+  await client.request({ method: 'POST', path, query: { fieldManager, dryRun: 'All' }, body }, signal);
 }
 
 /** Takes back what somebody changed of ours: by force, and only of the very object, as it was when it was looked at. */

@@ -26,6 +26,16 @@ export interface KubernetesClient {
    * status, and what the network says where there is no answer.
    */
   request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T>;
+  /**
+   * Asks for a stream of lines that the server ends after `seconds`; resolves at its end. Throws as `request` does, what
+   * `onLine` throws, and when it does not end in time.
+   */
+  stream(
+    request: Pick<KubernetesRequest, 'path' | 'query'>,
+    seconds: number,
+    signal: AbortSignal,
+    onLine: (line: string) => void,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -35,6 +45,8 @@ const clientLimitMs = 13_000;
 /** A server that is busy says so at once; after so many times it is not about to change. */
 const attempts = 6;
 const longestWaitMs = 10_000;
+/** An event, which is one object. */
+const mostLineLength = 4 * 2 ** 20;
 /** A list of a hundred thousand bindings. */
 const mostBytes = 128 * 2 ** 20;
 const gunzip = promisify(unzip);
@@ -115,8 +127,43 @@ export async function openClient(settings: KubernetesSettings): Promise<Kubernet
     );
   }
 
+  async function stream(
+    { path, query = {} }: Pick<KubernetesRequest, 'path' | 'query'>,
+    seconds: number,
+    signal: AbortSignal,
+    onLine: (line: string) => void,
+  ): Promise<void> {
+    const parameters = new URLSearchParams({ ...query, timeoutSeconds: String(seconds) });
+    const { dispatcher, headers } = await signIn();
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000 + clientLimitMs)]);
+    const { statusCode: status, body } = await dispatcher.request({
+      origin,
+      path: `${pathname === '/' ? '' : pathname}${path}?${parameters}`,
+      method: 'GET',
+      headers: { accept: 'application/json', 'user-agent': 'andromeda', ...headers },
+      signal: deadline,
+      headersTimeout: clientLimitMs,
+      bodyTimeout: 0,
+    });
+    const isRefused = status < 200 || status >= 300;
+    let text = '';
+    for await (const chunk of body.setEncoding('utf8')) {
+      text += chunk;
+      if (text.length > mostLineLength) throw new Error('the server sends a line without an end');
+      if (isRefused) continue;
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      for (const line of lines) if (line !== '') onLine(line);
+    }
+    if (isRefused) {
+      const answer = parsed(text) as StatusBody | string;
+      throw new KubernetesError({ status, method: 'GET', path, body: answer });
+    }
+  }
+
   return {
     server,
+    stream,
     certificateAuthority: certificateAuthority(config),
     async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
       for (let n = 1; ; n++) {

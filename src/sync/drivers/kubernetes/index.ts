@@ -3,11 +3,12 @@
  * changes nothing else there; asks the API server how the cluster is. Keeps nothing that matters: what should be there
  * is handed to it, what is there is asked for, so that a pass that is cut off is made good by the next.
  *
- *   apply:   access → wanted bindings → list ours → plan → write
+ *   apply:   access → wanted bindings → list ours → plan → write; beside it, watches that ask for a pass (`watch.ts`)
  *   observe: /readyz, /version, nodes, storage → report
  */
 import {
   type KubernetesAccess,
+  keyOf,
   knownClaims,
   type UsernameRule,
   wantedBindings,
@@ -21,6 +22,7 @@ import { createFaults } from './faults.ts';
 import { observeCluster } from './observe.ts';
 import { settleBindings } from './permissions.ts';
 import { reasonOf } from './reason.ts';
+import { type Expected, startWatching } from './watch.ts';
 
 export interface KubernetesOptions {
   clusterId: string;
@@ -34,6 +36,8 @@ export interface KubernetesOptions {
 
 /** How often a look is taken again at once when something changed under our hands. */
 const rounds = 3;
+/** How often all bindings are looked at, for ours that somebody took a label off. */
+const thoroughMs = 300_000;
 
 /** Settings that lead to no API server are no fault of the cluster, and are said where operators look. */
 function unusable(message: string): KubernetesSideReport {
@@ -53,6 +57,11 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
   const claimFault = knownClaims.includes(rule.claim)
     ? null
     : `identity.kubernetes.usernameClaim is ${rule.claim}, by which nobody is known here: it can be ${knownClaims.join(', ')}.`;
+  const watching = new AbortController();
+  let isWatching = false;
+  let expected: Expected = { bindings: new Map(), namespaces: new Set() };
+  /** When all bindings were looked at last, and not only those with our labels. */
+  let thoroughAt = Number.NEGATIVE_INFINITY;
   let client: Promise<KubernetesClient> | undefined;
 
   /** Made when it is first needed; settings that cannot be used are tried again, as the files may come. */
@@ -76,13 +85,26 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
     // It is worth trying again when the settings or the files changed, as every interval does.
     if ('failure' in server) return server;
     const wanted = wantedBindings(clusterId, access, rule);
+    const bindings = new Map(wanted.map((binding) => [keyOf(binding), binding]));
+    const isLess = expected.bindings.keys().some((key) => !bindings.has(key));
+    let isThorough = isLess || performance.now() - thoroughAt > thoroughMs;
+    expected = { ...expected, bindings };
+    if (!isWatching)
+      startWatching({ clusterId, connect, expected: () => expected, wake: options.wake }, watching.signal);
+    isWatching = true;
     for (let round = 1; ; round++) {
       const faults = createFaults();
-      const { change, again } = await settleBindings({ client: server, clusterId, faults, signal }, wanted);
+      const pass = { client: server, clusterId, isThorough, faults, signal };
+      const { change, again, isNameTaken, waiting } = await settleBindings(pass, wanted);
+      expected = { bindings, namespaces: waiting };
+      if (isThorough) thoroughAt = performance.now();
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
-      if (again && round < rounds) continue;
+      // What has the name may be ours without our labels.
+      const isDoubtful = isNameTaken && !isThorough;
+      isThorough ||= isNameTaken;
+      if ((again || isDoubtful) && round < rounds) continue;
       return { failure: claimFault ?? faults.text() ?? null, retry: faults.mayPass() };
     }
   }
@@ -135,6 +157,7 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
       };
     },
     async release(signal) {
+      thoroughAt = Number.NEGATIVE_INFINITY;
       const { failure } = await settle({ members: [], grants: [] }, signal).catch(async (error) => {
         signal.throwIfAborted();
         await reconnect();
@@ -142,6 +165,9 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
       });
       if (failure !== null) throw new Error(failure);
     },
-    close: reconnect,
+    async close() {
+      watching.abort();
+      await reconnect();
+    },
   };
 }

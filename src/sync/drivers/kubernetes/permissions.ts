@@ -4,6 +4,9 @@ import {
   type BindingPlan,
   boundRoles,
   type FoundBinding,
+  isAtLeast,
+  keyOf,
+  ownership,
   planBindings,
 } from '../../../domain/kubernetes-bindings.ts';
 import { KubernetesError, meaningOf } from '../../../domain/kubernetes-status.ts';
@@ -16,6 +19,7 @@ import {
   nameOf,
   removeBinding,
   repairBinding,
+  tryBinding,
 } from './bindings.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
@@ -28,9 +32,20 @@ export interface PermissionChange {
 
 interface Pass {
   client: KubernetesClient;
+  /** Look at all bindings, not only at those with our labels: for ours that somebody took a label off. */
+  isThorough: boolean;
   clusterId: string;
   faults: Faults;
   signal: AbortSignal;
+}
+
+export interface Settled {
+  change: PermissionChange;
+  again: boolean;
+  /** Something has a name that one of ours should have. */
+  isNameTaken: boolean;
+  /** The namespaces that are waited for. */
+  waiting: ReadonlySet<string>;
 }
 
 /** A server that answers so many writes with trouble is left alone until the next look. */
@@ -41,23 +56,20 @@ const standing: readonly string[] = boundRoles;
  * Makes the bindings so; returns what was changed and whether something changed under our hands, so that it is worth
  * looking again at once. What stands in the way goes into `faults`. Throws what the network says.
  */
-export async function settleBindings(
-  pass: Pass,
-  wanted: readonly Binding[],
-): Promise<{ change: PermissionChange; again: boolean }> {
+export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Promise<Settled> {
   const plan = await look(pass, wanted);
   await dropMissingRoles(pass, plan);
   for (const [namespace, bindings] of plan.waiting) {
     pass.faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
   }
-  return write(pass, plan);
+  return { ...(await write(pass, plan)), waiting: new Set(plan.waiting.keys()) };
 }
 
 /** What is there, compared. Of a kind that cannot be listed nothing is touched: what is ours is not known. */
 async function look(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
-  const { client, clusterId, signal } = pass;
+  const { client, clusterId, isThorough, faults, signal } = pass;
   const list = (kind: BindingKind) =>
-    allowed(pass, kind, () => listBindings(client, kind, clusterId, signal));
+    allowed(pass, kind, () => listBindings(client, kind, isThorough ? undefined : clusterId, signal));
   const isAnyInNamespace = wanted.some(({ namespace }) => namespace !== null);
   const [clusterWide, inNamespaces, namespaces] = await Promise.all([
     list('clusterrolebindings'),
@@ -65,7 +77,14 @@ async function look(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan
     isAnyInNamespace ? allowed(pass, 'namespaces', () => listNamespaces(client, signal)) : undefined,
   ]);
   const isKnown = ({ namespace }: Binding) => (namespace === null ? clusterWide : inNamespaces) !== undefined;
-  const found = [...(clusterWide ?? []), ...(inNamespaces ?? [])];
+  const all = [...(clusterWide ?? []), ...(inNamespaces ?? [])];
+  const found = all.filter((one) => ownership(one, clusterId) === 'ours');
+  const names = new Set(wanted.map(keyOf));
+  for (const one of all) {
+    // Where one of ours should be, making it is refused, and that is said.
+    if (ownership(one, clusterId) !== 'suspect' || names.has(keyOf(one))) continue;
+    faults.add(`${nameOf(one)} has one of our names and none of our labels: look whose it is, and remove it`);
+  }
   return planBindings(wanted.filter(isKnown), found, namespaces);
 }
 
@@ -110,13 +129,17 @@ async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
   }
 }
 
-/** What is taken away goes first: cut off half-way, nobody has more than they should. */
-async function write(pass: Pass, plan: BindingPlan): Promise<{ change: PermissionChange; again: boolean }> {
+/**
+ * What is taken away goes first: cut off half-way, nobody has more than they should. What gives way to something that is
+ * as much or more goes last, and stays where that is refused: nobody has less because of a refusal.
+ */
+async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'waiting'>> {
   const { client, faults, signal } = pass;
   const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
   // One refusal stands for everything like it: an account without a right is not asked for it a thousand times.
   const refusals = new Map<string, KubernetesError>();
   let again = false;
+  let isNameTaken = false;
   let troubles = 0;
 
   async function attempt(
@@ -142,6 +165,7 @@ async function write(pass: Pass, plan: BindingPlan): Promise<{ change: Permissio
       const { kind } = meaningOf(error, role);
       if (kind === 'missing' && verb === 'delete') return true;
       if (kind === 'conflict' || kind === 'missing') again = true;
+      if (kind === 'exists') isNameTaken = true;
       if (kind === 'trouble') troubles += 1;
       if (kind === 'right') refusals.set(right, error);
       if (kind === 'bind') refusals.set(bind, error);
@@ -155,19 +179,27 @@ async function write(pass: Pass, plan: BindingPlan): Promise<{ change: Permissio
     if (done) change.removed += 1;
     return done;
   };
+  const made = new Set<Binding>();
   const create = async (binding: Binding) => {
-    if (await attempt('create', binding, () => createBinding(client, binding, signal))) change.created += 1;
+    if (!(await attempt('create', binding, () => createBinding(client, binding, signal)))) return;
+    made.add(binding);
+    change.created += 1;
   };
   await forEach(plan.remove, async (found) => void (await remove(found)));
   await forEach(plan.replace, async ({ found, binding }) => {
-    if (await remove(found)) await create(binding);
+    // The same name, so that the old one has to go first: not before it is known that the new one may come.
+    const isLess = !isAtLeast(binding.role, found.roleRef.name ?? '');
+    const mayCome = await attempt('create', binding, () => tryBinding(client, binding, signal));
+    if ((mayCome || isLess) && (await remove(found)) && mayCome) await create(binding);
   });
   await forEach(plan.repair, async (one) => {
     const done = await attempt('patch', one.binding, () => repairBinding(client, one, signal));
     if (done) change.repaired += 1;
   });
   await forEach(plan.create, create);
-  return { change, again };
+  const over = plan.handOver.filter(({ binding }) => made.has(binding));
+  await forEach(over, async ({ found }) => void (await remove(found)));
+  return { change, again, isNameTaken };
 }
 
 function waiting({ length }: readonly unknown[]): string {

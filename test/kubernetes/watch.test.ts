@@ -1,0 +1,152 @@
+/** Watches beside the list: what changes there by itself is seen at once, and nothing else asks for a pass. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/app.ts';
+import { without } from './accounts.ts';
+import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+
+const soonMs = 2_000;
+
+/** A lab whose driver gets the passes that it asks for, one at a time. */
+async function startWatched(): Promise<KubernetesLab> {
+  const lab = await startKubernetesLab();
+  let running: Promise<unknown> = Promise.resolve();
+  lab.onWake = () => {
+    running = running.then(() => lab.pass()).catch(() => {});
+  };
+  lab.access.grants.push(grant('x'), grant('c', { scope: 'team-c' }));
+  await lab.pass();
+  await watching(lab);
+  return lab;
+}
+
+/** Until bindings and namespaces are watched. */
+function watching(lab: KubernetesLab) {
+  return eventually(
+    async () => lab.api.asked.filter(({ query }) => query.has('watch')).length,
+    (count) => count >= 3,
+  );
+}
+
+const keyOf = (lab: KubernetesLab, id: string) =>
+  [...lab.api.bindings.all.keys()].find((key) => key.endsWith(`.grant_${id}`)) ?? '';
+
+test('a binding that somebody deletes is there again within two seconds', async () => {
+  await using lab = await startWatched();
+  lab.api.bindings.drop(keyOf(lab, 'x'));
+  await eventually(
+    async () => lab.bound().length,
+    (count) => count === 1,
+    soonMs,
+  );
+});
+
+test('a binding that somebody changes, or takes our label off, is as it was within two seconds', async () => {
+  await using lab = await startWatched();
+  lab.api.bindings.edit(keyOf(lab, 'x'), (binding) => {
+    binding.subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'mallory' }];
+  });
+  await eventually(
+    async () => lab.bound()[0],
+    (one) => one === 'team-a/grant_x edit x@physics.example',
+    soonMs,
+  );
+  lab.api.bindings.edit(keyOf(lab, 'x'), ({ metadata }) => {
+    delete metadata.labels?.['app.kubernetes.io/managed-by'];
+  });
+  const labels = () => lab.api.bindings.all.get(keyOf(lab, 'x'))?.metadata.labels;
+  await eventually(
+    async () => labels()?.['app.kubernetes.io/managed-by'],
+    (label) => label === 'andromeda',
+    soonMs,
+  );
+});
+
+test('a grant is bound within two seconds of its namespace', async () => {
+  await using lab = await startWatched();
+  lab.api.world.namespaces.set('team-c', true);
+  await eventually(
+    async () => lab.bound().length,
+    (count) => count === 2,
+    soonMs,
+  );
+});
+
+test('what a pass made itself, and what is not ours, asks for no pass', async () => {
+  await using lab = await startWatched();
+  const { wakes } = lab;
+  lab.access.grants.push(grant('y', { scope: 'team-b' }));
+  await lab.pass();
+  lab.access.grants.splice(0, 1);
+  await lab.pass();
+  lab.api.world.namespaces.set('team-z', true);
+  await sleep(300);
+  assert.equal(lab.wakes, wakes);
+});
+
+test('a version that the server has forgotten (410) costs a pass, and the watch goes on', async () => {
+  await using lab = await startWatched();
+  const { wakes } = lab;
+  const before = lab.api.asked.length;
+  // The watches end, and what they go on from is too old.
+  lab.api.changes.expire();
+  await lab.api.stop();
+  await lab.api.start();
+  await eventually(
+    async () => lab.wakes,
+    (count) => count > wakes,
+    10_000,
+  );
+  await eventually(
+    async () => lab.api.asked.slice(before).filter(({ query }) => query.has('watch')).length,
+    (count) => count >= 3,
+    15_000,
+  );
+  lab.api.bindings.drop(keyOf(lab, 'x'));
+  await eventually(
+    async () => lab.bound().length,
+    (count) => count === 1,
+    5_000,
+  );
+});
+
+test('a server that comes back is noticed by the watch, whatever the back-off of the passes', async () => {
+  await using lab = await startWatched();
+  await lab.api.stop();
+  await sleep(1_500);
+  const { wakes } = lab;
+  await lab.api.start();
+  await eventually(
+    async () => lab.wakes,
+    (count) => count > wakes,
+    8_000,
+  );
+});
+
+test('somebody who changes a binding all the time brings no storm of passes', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  await watching(lab);
+  for (let n = 0; n < 200; n++) {
+    lab.api.bindings.edit(keyOf(lab, 'x'), ({ metadata }) => {
+      metadata.labels = { n: String(n) };
+    });
+    lab.api.bindings.edit(keyOf(lab, 'x'), ({ metadata }) => {
+      metadata.labels = { 'app.kubernetes.io/managed-by': 'andromeda', n: String(n) };
+    });
+  }
+  await sleep(500);
+  assert.ok(lab.wakes <= 12, `${lab.wakes} passes for 400 changes`);
+});
+
+test('without the right to watch, the interval is what there is, and nothing is wrong', async () => {
+  await using lab = await startKubernetesLab();
+  lab.api.accounts['andromeda'] = { user: 'andromeda', rules: without({ verb: 'watch' }) };
+  lab.access.grants.push(grant('x'));
+  assert.equal((await lab.pass()).failure, null);
+  await sleep(300);
+  assert.ok(lab.api.asked.filter(({ query }) => query.has('watch')).length <= 3);
+  assert.equal(lab.wakes, 0);
+});
