@@ -140,7 +140,8 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
     const head = `${last.seq}:${last.hash}`;
     return {
       json: { entries: last.seq, head, signed },
-      text: `entries ${last.seq}\nhead ${head}\nsigned ${signed === 0 ? 'none' : `up to ${signed}`}`,
+      text: `entries ${last.seq}\nhead ${head}`,
+      said: signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
     };
   },
 });

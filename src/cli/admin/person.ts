@@ -72,15 +72,13 @@ const identities = printer<Identity>(
 
 const printIdentities = (json: { identities: Identity[] }) => identities.many(json, json.identities);
 
-/** The issuer at which a person has an identity, where that is just one. */
-async function onlyIssuer(api: Reader, id: string, email: string): Promise<string> {
+/** The issuer at which a person has an identity, where that is just one; undefined where there is none. */
+async function onlyIssuer(api: Reader, id: string, email: string): Promise<string | undefined> {
   const found = await api.get<{ identities: Identity[] }>(at`/operator/people/${id}/identities`);
   const [issuer, ...more] = new Set(found.identities.map((one) => one.issuer));
-  if (issuer !== undefined && more.length === 0) return issuer;
+  if (more.length === 0) return issuer;
   throw usage(
-    issuer === undefined
-      ? `${email} has no identity: whoever signs in with this verified address is the person. Give --issuer and --subject to name one.`
-      : `${email} has identities at several issuers. Say which one with --issuer: ${[issuer, ...more].join(', ')}`,
+    `${email} has identities at several issuers. Say which one with --issuer: ${[issuer, ...more].join(', ')}`,
   );
 }
 
@@ -157,6 +155,9 @@ export const person: Noun = {
       async run({ api, options }, email = '') {
         const id = await findPerson(api, email);
         const issuer = options.issuer ?? (await onlyIssuer(api, id, email));
+        // Free already; only a new identity has to say where.
+        if (issuer === undefined && options.subject === undefined) return printIdentities({ identities: [] });
+        if (issuer === undefined) throw usage(`${email} has no identity yet; --subject needs --issuer too.`);
         const body = { issuer, subject: options.subject };
         return printIdentities(await api.write('PUT', at`/operator/people/${id}/identities`, body));
       },

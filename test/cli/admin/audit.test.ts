@@ -131,7 +131,7 @@ test('admin audit verify prints the number of entries and the head, and needs it
   const first = await verify();
   assert.deepEqual(
     [first.status, first.stderr, first.stdout],
-    [0, '', `entries 501\nhead ${head()}\nsigned none\n`],
+    [0, 'No head is signed yet.\n', `entries 501\nhead ${head()}\n`],
   );
   const noted = head();
   assert.equal((await verify('--head', noted)).status, 0);
@@ -190,7 +190,7 @@ test('admin audit verify finds a trail that was computed again or cut, by a head
   );
   const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
   const { status, stdout, stderr } = await verify();
-  assert.deepEqual([status, stderr, stdout], [0, '', `entries 20\nhead ${head()}\nsigned up to 20\n`]);
+  assert.deepEqual([status, stderr, stdout], [0, 'Signed up to entry 20.\n', `entries 20\nhead ${head()}\n`]);
   assert.equal((await verify('--key', key)).status, 0);
 
   entries = forged(whole, 5);
