@@ -30,7 +30,14 @@ const base: Offer = Object.freeze({
 });
 
 /** The offer to a client whose lists of ciphers are known, or not (`undefined`: it waits for ours). */
-export function offerToClient(ciphers: readonly string[] | undefined): Offer {
+export function offerToClient(ciphers: readonly string[] | undefined, guess?: string): Offer {
+  const offer = offerOf(ciphers);
+  if (guess === undefined || !offer.kex.includes(guess)) return offer;
+  // The client's order decides anyway; what it has guessed is right only if we like it best too.
+  return { ...offer, kex: [guess, ...offer.kex.filter((name) => name !== guess)] };
+}
+
+function offerOf(ciphers: readonly string[] | undefined): Offer {
   const first = ciphers?.find((name) => base.cipher.includes(name));
   if (!hasAes || !ciphers || !first || gcm.includes(first)) return base;
   return gcm.some((name) => ciphers.includes(name)) ? { ...base, cipher: gcm } : base;
@@ -60,6 +67,18 @@ export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | u
     const up = lists.text().split(',');
     const down = lists.text().split(',');
     return up.filter((name) => down.includes(name));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The exchange for which a client has sent its next message already, in the first bytes as above. */
+export function readGuess(bytes: Buffer): string | undefined {
+  try {
+    const fields = reader(bytes, bytes.indexOf(10) + 1 + 22);
+    const [exchange] = fields.text().split(',');
+    for (let n = 0; n < 9; n += 1) fields.bytes();
+    return fields.bool() ? exchange : undefined;
   } catch {
     return undefined;
   }

@@ -42,6 +42,8 @@ interface PacketReader {
 interface Host {
   _kex: unknown;
   _packetRW: { read: PacketReader };
+  _skipNextInboundPacket: boolean;
+  _offer: { lists: { kex: { array: string[] }; serverHostKey: { array: string[] } } };
 }
 
 /** The names of an offer as ssh2 is to compare them; what it sends has the real one. */
@@ -60,7 +62,11 @@ export function teachHybrid(protocol: object): void {
         const read = packets.read(payload);
         if (read[0] !== 20) return read;
         received = Buffer.from(read);
-        return translated(received);
+        const known = translated(received);
+        // Told of no guess, ssh2 reads what follows, but for this.
+        host._skipNextInboundPacket = isWrongGuess(known, host._offer);
+        known.fill(0, known.length - 5);
+        return known;
       },
       cleanup: () => packets.cleanup(),
     }),
@@ -79,6 +85,22 @@ export function teachHybrid(protocol: object): void {
       if (next.negotiated.kex === ALIAS) replaceSecret(next);
     },
   });
+}
+
+/**
+ * Whether a message follows that was made for another exchange, and is to be left unread (RFC 4253, section 7.1): a guess
+ * is right where both sides like the same exchange and the same kind of host key best. ssh2 looks at the exchange alone.
+ */
+function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
+  try {
+    const fields = reader(kexInit, 17);
+    const [exchange, hostKey] = [fields.text(), fields.text()].map((names) => names.split(',')[0]);
+    for (let n = 0; n < 8; n += 1) fields.bytes();
+    const isRight = exchange === lists.kex.array[0] && hostKey === lists.serverHostKey.array[0];
+    return fields.bool() && !isRight;
+  } catch {
+    return false;
+  }
 }
 
 /** A KEXINIT in which the exchange has the name that ssh2 knows, and nothing else has. */

@@ -41,7 +41,7 @@ export interface Protocol {
   _cipher: OutCipher;
   _decipher: InCipher;
   _offer: object;
-  _kex: { sessionID: Buffer; remoteExtInfoEnabled: boolean };
+  _kex: { sessionID: Buffer; remoteExtInfoEnabled: boolean; _sentNEWKEYS: boolean };
   /** Set while a key exchange runs. */
   _kexinit: Buffer | undefined;
   /** Payloads that wait for the end of a key exchange. */
@@ -50,6 +50,8 @@ export interface Protocol {
   parse(chunk: Buffer, from: number, length: number): void;
   rekey(): void;
   cleanup(): void;
+  disconnect(reason: number): void;
+  _destruct(): void;
 }
 
 export interface PrivateKey {
@@ -105,6 +107,11 @@ export function createProtocol(options: ProtocolOptions): Protocol {
     onHandshakeComplete: options.onHandshakeComplete,
   });
   teachHybrid(protocol);
+  // At an error ssh2 says goodbye without a word and forgets its keys; the transport says why first.
+  const destruct = protocol._destruct.bind(protocol);
+  protocol.disconnect = () => {};
+  protocol._destruct = () => {};
+  protocol.cleanup = destruct;
   if (hostKey) sendOwnExtensions(protocol);
   return protocol;
 }

@@ -6,7 +6,7 @@
  */
 import type { Socket } from 'node:net';
 import { tooMany } from './admission.ts';
-import { offerToClient } from './algorithms.ts';
+import { offerToClient, readGuess } from './algorithms.ts';
 import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
 import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
@@ -76,7 +76,8 @@ export class Transport {
       ...(options.verifyHostKey && { verifyHostKey: options.verifyHostKey }),
       onHeader: (software) => this.#onHeader(software),
       onWrite: (data) => this.#write(data),
-      onError: (error) => this.#finish({ by: 'protocol', text: error.message }),
+      onError: ({ message: text }) =>
+        this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text }),
       onDisconnect: (text) => this.#finish({ by: 'peer', text }),
       onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
     });
@@ -181,7 +182,8 @@ export class Transport {
     if (this.#ended) return;
     this.onEnd = () => {};
     // During a key exchange this goes ahead of the queue, as ssh2's own disconnect does.
-    if (this.#ready) this.#seal(disconnectMessage(reason, text));
+    // Between NEWKEYS and NEWKEYS neither the old keys nor the new ones would be understood.
+    if (this.#ready || !this.#protocol._kex?._sentNEWKEYS) this.#seal(disconnectMessage(reason, text));
     this.#finish({ by: 'us', text }, lingerMs);
   }
 
@@ -229,7 +231,7 @@ export class Transport {
   #open(ciphers: readonly string[] | undefined, bytes: Buffer): void {
     this.#opening = undefined;
     if (this.#ended) return;
-    this.#protocol._offer = kexLists(offerToClient(ciphers), true);
+    this.#protocol._offer = kexLists(offerToClient(ciphers, readGuess(bytes)), true);
     if (bytes.length === 0) return;
     const ms = this.#options.handshakeMs?.() ?? 0;
     if (ms >= maxWaitMs) this.#fail(DISCONNECT.TOO_MANY_CONNECTIONS, tooMany.text);

@@ -19,7 +19,8 @@ export function sshdLines({ publicKey, from, manage }: SshdNeeds): string {
 #
 #   ${publicKey}
 #
-# Then check it with "sshd -t", and reload sshd. It takes nothing from those who come from elsewhere.
+# Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
+# all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
 
 # Everyone comes from the gateway's address, so that one address starts many logins at once.
 MaxStartups 1000:30:2000
@@ -41,6 +42,10 @@ Match Address ${from}
     PermitTunnel no
     # One connection of the gateway is one of a person, who may open many sessions on it.
     MaxSessions 512
+
+# Everyone else's own keys open nothing. Add accounts of your own that are to keep theirs, as ",!ubuntu".
+Match User *,!root${manage === undefined || manage === 'root' ? '' : `,!${manage}`}
+    AuthorizedKeysFile none
 
 Match all`;
 }

@@ -22,7 +22,8 @@ const golden = `# What Andromeda needs of sshd on a login node. Keep this as /et
 #
 #   ssh-ed25519 AAAA gateway
 #
-# Then check it with "sshd -t", and reload sshd. It takes nothing from those who come from elsewhere.
+# Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
+# all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
 
 # Everyone comes from the gateway's address, so that one address starts many logins at once.
 MaxStartups 1000:30:2000
@@ -44,6 +45,10 @@ Match Address 10.0.0.1,fd00::/64
     PermitTunnel no
     # One connection of the gateway is one of a person, who may open many sessions on it.
     MaxSessions 512
+
+# Everyone else's own keys open nothing. Add accounts of your own that are to keep theirs, as ",!ubuntu".
+Match User *,!root
+    AuthorizedKeysFile none
 
 Match all
 `;
@@ -110,7 +115,9 @@ test('sshd takes them, for the gateway and for nobody else', { skip: !existsSync
   for (const line of ours) assert.ok(gateway.includes(line), line);
   assert.ok(gateway.includes('maxstartups 1000:30:2000'));
   assert.ok(gateway.includes('printmotd no') && other.includes('printmotd no'));
-  for (const line of ours.slice(0, 1)) assert.ok(!other.includes(line), line);
+  assert.ok(other.includes('authorizedkeysfile none'), 'their own keys do not go round the gateway');
+  for (const address of ['10.9.9.9', '10.0.0.1'])
+    assert.ok(!settings(address, 'root').includes('authorizedkeysfile none'), address);
   const manager = settings('10.0.0.1', 'root');
   assert.ok(manager.includes('authorizedkeysfile .ssh/authorized_keys'));
   assert.ok(manager.includes('permitrootlogin without-password'));
