@@ -8,6 +8,7 @@ import { prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
 import { choosePlace, requireOrdinary } from './place.ts';
+import { nameLoginNode } from './processes.ts';
 import type { LoginServer } from './server.ts';
 import { hideInherited } from './spawn.ts';
 
@@ -18,6 +19,7 @@ interface Node {
 
 /** Serves until told to stop or until the parent is gone, in whatever way it went. */
 export function serveLoginNode(): void {
+  nameLoginNode();
   const log = logger();
   let node: Promise<Node> | undefined;
   let last: Promise<void> = Promise.resolve();

@@ -23,6 +23,7 @@ const ident = 'OpenSSH_Andromeda_LoginNode';
 const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
 const loginGrace = 30_000;
 const maxAttempts = 6;
+const lookAgainAfter = [2_000, 10_000, 60_000];
 
 export interface ServerParts {
   hostKey: string;
@@ -126,6 +127,16 @@ export function createLoginServer(parts: ServerParts): LoginServer {
     };
   }
 
+  /** While another login node has sessions of the same person, somebody can hide from being found for a while. */
+  async function lookAgain(removed: readonly Account[]): Promise<void> {
+    const uids = new Set([...accounts.values()].map(({ uid }) => uid));
+    const gone = removed.filter(({ uid }) => !uids.has(uid));
+    if (gone.length === 0) return;
+    await endProcesses({ place, port, accounts: gone }).catch((error: unknown) =>
+      log.error('login_node_sessions_left', { error }),
+    );
+  }
+
   return {
     listen: () =>
       new Promise((resolve, reject) => {
@@ -147,12 +158,16 @@ export function createLoginServer(parts: ServerParts): LoginServer {
       });
       const names = new Set(removed.map((account) => account.username));
       for (const state of open.values()) if (state.username && names.has(state.username)) state.end();
-      await Promise.all(removed.map((account) => endProcesses({ place, port, account })));
+      if (removed.length === 0) return;
+      await endProcesses({ place, port, accounts: removed });
+      for (const delay of lookAgainAfter) setTimeout(() => void lookAgain(removed), delay).unref();
     },
     async stop() {
       server.close();
       for (const state of open.values()) state.end();
       await endProcesses({ place, port });
+      // Also what is in a mount namespace of its own.
+      if (place.kind === 'namespace') await endProcesses({ place, port, accounts: [...accounts.values()] });
     },
   };
 }

@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startLoginNode } from '../../src/login-node/index.ts';
+import { type Account, startLoginNode } from '../../src/login-node/index.ts';
 import { ada, alive, bench, bob, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
 
 const skip = missing('ssh');
@@ -28,6 +28,46 @@ test('removing an account ends its sessions and refuses new ones', { skip }, asy
     await at.node.setAccounts([bob, ada]);
     assert.equal((await ssh(at, 'echo back')).stdout, 'back\n');
   }
+});
+
+test('nobody who hides in namespaces and environments of their own outlives their account', {
+  skip: skip || (isRoot ? missing('unshare') : 'only root changes to another user'),
+}, async (t) => {
+  const hide =
+    'env -i setsid unshare -Urm setsid sh -c \'trap "" HUP; echo $$; exec sleep 100\' < /dev/null & wait';
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const elsewhere = await bench(t, { namespace });
+    const hidden = spawn('ssh', sshArguments(at, `(${hide}) & wait`));
+    const bare = spawn('ssh', sshArguments(at, "env -i setsid sh -c 'echo $$; exec sleep 100'"));
+    const other = spawn('ssh', sshArguments(elsewhere, 'echo $$; exec sleep 100'));
+    const bobs = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
+    for (const client of [hidden, bare, other, bobs]) t.after(() => client.kill());
+    const gone = [Number(await firstLine(hidden)), Number(await firstLine(bare))];
+    const kept = [Number(await firstLine(other)), Number(await firstLine(bobs))];
+    // Nobody is left who could be asked where they came from.
+    hidden.kill('SIGKILL');
+    assert.deepEqual([...gone, ...kept].map(alive), [true, true, true, true]);
+    await at.node.setAccounts([bob]);
+    assert.deepEqual(gone.map(alive), [false, false]);
+    assert.deepEqual(kept.map(alive), [true, true]);
+  }
+});
+
+test('whoever starts processes faster than they are found is ended as well', {
+  skip: skip || (isRoot ? false : 'only root changes to another user'),
+}, async (t) => {
+  const hopper: Account = { ...ada, username: 'hopper', uid: 20_777, gid: 20_777, home: '/home/hopper' };
+  const at = await bench(t, { accounts: [hopper] });
+  const hop = 'import os\nfor n in range(3000000):\n if os.fork(): os._exit(0)\n os.setsid()\n';
+  const client = spawn('ssh', ['-l', 'hopper', ...sshArguments(at, 'echo up; exec python3 -c "$(cat)"')]);
+  t.after(() => client.kill());
+  await firstLine(client);
+  client.stdin.end(hop);
+  const processes = () => spawnSync('pgrep', ['-r', 'RSD', '-u', '20777']).stdout.toString().trim();
+  await until(() => processes() !== '', 'it hops');
+  await at.node.setAccounts([]);
+  assert.equal(processes(), '');
 });
 
 test('a changed shell is for new sessions', { skip }, async (t) => {
