@@ -141,6 +141,7 @@ export interface LogEvents {
   };
   login_node_process_error: { error: Thrown };
   login_node_stderr: { text: string };
+  login_node_names_lost: { error: unknown };
   login_node_sessions_left: { error: Thrown };
   login_node_start_failed: { dataDir: string; error: Thrown };
   login_node_crashed: { error: Thrown };

@@ -4,31 +4,35 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  type FSWatcher,
   lchownSync,
   lstatSync,
   mkdirSync,
   readFileSync,
+  rmSync,
+  watch,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Logger } from '../log.ts';
 import type { Account } from './messages.ts';
-import type { Place, PlaceDirs } from './place.ts';
+import { areNamesShown, ownDirectory, type Place, type PlaceDirs, showNames } from './place.ts';
 
 const homesAtOnce = 50;
 
 /** Makes the directories and files that a place is made of. Homes of earlier runs stay as they are. */
 export function prepareDirs(dataDir: string, code: string): PlaceDirs {
-  const dirs = {
-    homes: join(dataDir, 'home'),
-    passwd: join(dataDir, 'passwd'),
-    group: join(dataDir, 'group'),
-    code,
-  };
-  // 0711: without a mount namespace the accounts must pass through to their homes.
+  const homes = join(dataDir, 'home');
+  const own = join(homes, ownDirectory);
+  const dirs = { homes, passwd: join(own, 'passwd'), group: join(own, 'group'), code };
+  // 0711: without a mount namespace the accounts must pass through to their homes, but nobody may list whose there are.
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });
-  mkdirSync(dirs.homes, { recursive: true });
-  chmodSync(dirs.homes, 0o755);
+  mkdirSync(homes, { recursive: true });
+  chmodSync(homes, 0o711);
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  // Where an earlier version had them, for everybody to read.
+  for (const name of ['passwd', 'group']) rmSync(join(dataDir, name), { force: true });
   writeNames(dirs, []);
   return dirs;
 }
@@ -80,6 +84,33 @@ async function requireReachable(homes: string, account: Account): Promise<void> 
       );
     });
   });
+}
+
+/**
+ * Keeps the names that the namespace shows: when this machine's passwd or group is replaced, as every tool that edits
+ * them does it, the mount on it is gone. `repair` looks, and mounts again where that is so.
+ */
+export function keepNames(place: Place, dirs: PlaceDirs, accounts: () => readonly Account[], log: Logger) {
+  let last: Promise<void> = Promise.resolve();
+  const repair = () => {
+    if (place.kind !== 'namespace' || areNamesShown(place, dirs)) return last;
+    last = last
+      .then(async () => {
+        if (areNamesShown(place, dirs)) return;
+        writeNames(dirs, accounts());
+        await showNames(place, dirs);
+      })
+      .catch((error) => log.warn('login_node_names_lost', { error }));
+    return last;
+  };
+  let watcher: FSWatcher | undefined;
+  try {
+    if (place.kind === 'namespace') watcher = watch('/etc', { persistent: false }, () => void repair());
+    watcher?.on('error', () => watcher?.close());
+  } catch {
+    // Then it is noticed when the next session begins.
+  }
+  return { repair };
 }
 
 /** This machine's passwd and group with the accounts added. Written in place: the mount is of the inode. */

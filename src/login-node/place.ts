@@ -5,12 +5,20 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync, readlinkSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Program } from './spawn.ts';
 
 export type Place =
-  | { kind: 'namespace'; enter: readonly string[]; id: string; codeDir: string; execDir: string }
+  | {
+      kind: 'namespace';
+      enter: readonly string[];
+      id: string;
+      /** Its root directory, as this process reaches it. */
+      root: string;
+      codeDir: string;
+      execDir: string;
+    }
   | { kind: 'root' }
   | { kind: 'self' };
 
@@ -22,8 +30,10 @@ export interface PlaceDirs {
   code: string;
 }
 
-const hiddenCode = '.andromeda/code';
-const hiddenExec = '.andromeda/exec';
+/** Below the homes, and so below /home in the namespace: what is root's alone. */
+export const ownDirectory = '.andromeda';
+const hiddenCode = `${ownDirectory}/code`;
+const hiddenExec = `${ownDirectory}/exec`;
 
 /**
  * Mounts, from the sources to /home last, because each of the others may itself lie below /home. The program
@@ -103,6 +113,7 @@ async function namespace(dirs: PlaceDirs): Promise<Place> {
       kind: 'namespace',
       enter: [`--mount=${own}/${fd}`, `--root=${own}/${rootFd}`, `--wd=${own}/${rootFd}`],
       id: readlinkSync(`/proc/self/fd/${fd}`),
+      root: `${own}/${rootFd}`,
       codeDir: code ? `/home/${hiddenCode}` : dirs.code,
       execDir: exec ? `/home/${hiddenExec}` : dirname(process.execPath),
     };
@@ -114,6 +125,34 @@ async function namespace(dirs: PlaceDirs): Promise<Place> {
     return place;
   } finally {
     holder.stdin.end();
+  }
+}
+
+type Namespace = Place & { kind: 'namespace' };
+const names = ['passwd', 'group'] as const;
+
+/** Whether the namespace shows our passwd and group. */
+export function areNamesShown(place: Namespace, dirs: PlaceDirs): boolean {
+  return names.every((name) => isShown(place, dirs, name));
+}
+
+function isShown(place: Namespace, dirs: PlaceDirs, name: (typeof names)[number]): boolean {
+  const seen = statSync(`${place.root}/etc/${name}`, { throwIfNoEntry: false });
+  const ours = statSync(dirs[name]);
+  return seen?.ino === ours.ino && seen.dev === ours.dev;
+}
+
+/** Mounts them where it does not. */
+export async function showNames(place: Namespace, dirs: PlaceDirs): Promise<void> {
+  for (const name of names) {
+    if (isShown(place, dirs, name)) continue;
+    const mount = ['mount', '--bind', `/home/${ownDirectory}/${name}`, `/etc/${name}`];
+    const child = spawn('nsenter', [...place.enter, '--', ...mount], {
+      env: { PATH: systemPath },
+      stdio: 'ignore',
+    });
+    const [code] = await once(child, 'close');
+    if (code !== 0) throw new Error(`/etc/${name} of the login node cannot be mounted again`);
   }
 }
 

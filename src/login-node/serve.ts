@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { codeRoot } from '../embedded.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../log.ts';
 import { loadSshKey } from '../ssh-key-file.ts';
-import { prepareDirs, prepareHomes } from './homes.ts';
+import { keepNames, prepareDirs, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
 import { choosePlace, requireOrdinary } from './place.ts';
@@ -77,6 +77,8 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
     import('./server.ts'),
   ]);
   const hostKey = loadSshKey(join(settings.dataDir, 'host_key'));
+  let accounts: readonly Account[] = [];
+  const { repair } = keepNames(place, dirs, () => accounts, log);
   const server = createLoginServer({
     hostKey: hostKey.privateKey,
     authorizedKey: settings.authorizedKey,
@@ -85,12 +87,14 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
     makePipes,
     sftp: settings.sftp,
     port: settings.port,
+    beforeSession: repair,
     log,
   });
-  const setAccounts = async (accounts: readonly Account[]) => {
-    requireUsable(accounts);
-    await prepareHomes(place, dirs, accounts);
-    await server.setAccounts(accounts);
+  const setAccounts = async (next: readonly Account[]) => {
+    requireUsable(next);
+    await prepareHomes(place, dirs, next);
+    accounts = next;
+    await server.setAccounts(next);
   };
   await setAccounts(settings.accounts);
   const port = settings.port ?? (await server.listen());

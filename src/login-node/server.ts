@@ -34,6 +34,8 @@ export interface ServerParts {
   sftp: 'system' | 'own';
   /** Where clients connect when it does not listen itself. */
   port?: number | undefined;
+  /** Called, and waited for, before a session begins. */
+  beforeSession(): Promise<void>;
   log: Logger;
 }
 
@@ -116,7 +118,8 @@ export function createLoginServer(parts: ServerParts): LoginServer {
 
   function host(username: string, sshConnection: string) {
     return {
-      context() {
+      async context() {
+        await parts.beforeSession();
         const account = accounts.get(username);
         if (!account) throw new Error(`The account ${username} is gone.`);
         return { place, account, home: homeOf(place, dirs, account), sshConnection };

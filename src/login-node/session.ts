@@ -13,7 +13,7 @@ const longestCommand = 131_072;
 
 export interface SessionHost {
   /** The account as it is now, with the shell of now. Throws when there must be no session. */
-  context(): SessionContext;
+  context(): Promise<SessionContext>;
   makePipes: MakePipes | undefined;
   sftp: 'system' | 'own';
   /** A session could not be started: for the log. */
@@ -84,7 +84,7 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
 
   function startCommand(command: string | undefined): boolean {
     return begin(async () => {
-      const context = host.context();
+      const context = await host.context();
       const owner = context.place.kind === 'self' ? undefined : context.account;
       const pty = terminal;
       if (!pty) return runWithPipes(shellProgram(context, command, undefined), host.makePipes, owner);
@@ -107,7 +107,7 @@ export function serveSession(channel: Channel, host: SessionHost): Session {
 
   function startSftp(): boolean {
     return begin(async () => {
-      const context = host.context();
+      const context = await host.context();
       const owner = context.place.kind === 'self' ? undefined : context.account;
       return runWithPipes(sftpProgram(context, host.sftp), host.makePipes, owner);
     });

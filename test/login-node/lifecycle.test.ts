@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -68,6 +68,62 @@ test('whoever starts processes faster than they are found is ended as well', {
   await until(() => processes() !== '', 'it hops');
   await at.node.setAccounts([]);
   assert.equal(processes(), '');
+});
+
+test('accounts keep their names when this machine’s passwd and group are replaced', {
+  skip: skip || (isRoot ? missing('unshare') : 'only root has mount namespaces'),
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
+  chmodSync(dir, 0o755);
+  t.after(() => rmSync(dir, { recursive: true }));
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  // A machine with an /etc of its own: nothing here may touch that of the real one.
+  const machine = 'cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc && shift && exec "$@"';
+  const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
+  const parent = spawn('unshare', ['--mount', 'sh', '-c', machine, 'sh', dir, ...server]);
+  t.after(() => parent.kill('SIGKILL'));
+  const { port } = JSON.parse(await firstLine(parent));
+  const at = { key, node: { port } as never };
+  const who = async () =>
+    (await run('ssh', sshArguments(at, 'id -un; id -gn; getent passwd newcomer'))).stdout;
+  const running = spawn('ssh', sshArguments(at, 'while read -r _; do id -un; done'));
+  t.after(() => running.kill());
+  assert.equal(await who(), 'ada\nada\n');
+  for (let round = 1; round <= 2; round++) {
+    for (const [name, line] of [
+      ['passwd', 'newcomer:x:30444:30444::/:/bin/sh'],
+      ['group', 'newcomers:x:30444:'],
+    ] as const) {
+      const file = join(dir, 'etc', name);
+      writeFileSync(`${file}.new`, `${readFileSync(file, 'utf8')}${line}\n`);
+      renameSync(`${file}.new`, file);
+    }
+    assert.match(await who(), /^ada\nada\nnewcomer:x:30444:/);
+    const name = firstLine(running);
+    running.stdin.write('\n');
+    assert.equal(await name, 'ada');
+  }
+});
+
+test('nobody sees whose homes there are, here or on other clusters', {
+  skip: skip || (isRoot ? false : 'only root changes to another user'),
+}, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const other = await bench(t, { namespace });
+    const look = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
+    for (const dir of [
+      ...(namespace ? ['/home'] : []),
+      join(at.dir, 'data/home'),
+      join(other.dir, 'data/home'),
+    ]) {
+      assert.match((await look(dir)).stderr, /Permission denied/, dir);
+      for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
+        assert.match((await look(join(dir, inside))).stderr, /Permission denied/);
+    }
+    assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
+  }
 });
 
 test('a changed shell is for new sessions', { skip }, async (t) => {
