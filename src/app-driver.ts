@@ -4,6 +4,7 @@ import type { Config } from './config.ts';
 import { DomainError } from './domain/error.ts';
 import type { KubernetesCheck } from './domain/kubernetes-rights.ts';
 import type { LabCluster } from './domain/lab.ts';
+import { findHostOwners } from './host-accounts.ts';
 import type { Logger } from './log.ts';
 import { type Cluster, findCluster } from './store/clusters.ts';
 import type { Store } from './store/index.ts';
@@ -117,6 +118,8 @@ async function simulatedSlurm(
     name: cluster.name,
     ...simulatedPlace(cluster, config, store),
     loginNodeRefusal,
+    // Without root, no account has its number.
+    findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),
     log,
     async startLoginNode(dataDir, accounts) {
       const { openLoginNode } = await import('./login-node/on-demand.ts');

@@ -3,15 +3,21 @@ import { execFile } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  closeSync,
+  constants,
   existsSync,
   type FSWatcher,
+  fchmodSync,
+  ftruncateSync,
   lchownSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readFileSync,
   rmSync,
+  statSync,
   watch,
-  writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -92,11 +98,15 @@ async function requireReachable(homes: string, account: Account): Promise<void> 
  */
 export function keepNames(place: Place, dirs: PlaceDirs, accounts: () => readonly Account[], log: Logger) {
   let last: Promise<void> = Promise.resolve();
+  let written = versionOfNames();
   const repair = () => {
-    if (place.kind !== 'namespace' || areNamesShown(place, dirs)) return last;
+    if (place.kind !== 'namespace') return last;
+    const isAsItWas = () => areNamesShown(place, dirs) && written === versionOfNames();
+    if (isAsItWas()) return last;
     last = last
       .then(async () => {
-        if (areNamesShown(place, dirs)) return;
+        if (isAsItWas()) return;
+        written = versionOfNames();
         writeNames(dirs, accounts());
         await showNames(place, dirs);
       })
@@ -126,8 +136,28 @@ function writeNames(dirs: PlaceDirs, accounts: readonly Account[]): void {
     ({ username, uid, gid, shell }) => `${username}:x:${uid}:${gid}::/home/${username}:${plain(shell)}`,
   );
   const groups = accounts.map(({ username, gid }) => `${username}:x:${gid}:`);
-  writeFileSync(dirs.passwd, lines([...users, ...read('/etc/passwd').filter(taken(2, uids, names))]));
-  writeFileSync(dirs.group, lines([...groups, ...read('/etc/group').filter(taken(2, gids, names))]));
+  writeInPlace(dirs.passwd, lines([...users, ...read('/etc/passwd').filter(taken(2, uids, names))]));
+  writeInPlace(dirs.group, lines([...groups, ...read('/etc/group').filter(taken(2, gids, names))]));
+}
+
+/** Another text where this machine's passwd or group is another than before. */
+function versionOfNames(): string {
+  const states = ['/etc/passwd', '/etc/group'].map((file) => statSync(file, { throwIfNoEntry: false }));
+  return states.map((state) => `${state?.ino} ${state?.mtimeMs}`).join(', ');
+}
+
+/** At no time is the file shorter than what it was or will be: sessions look into it meanwhile. */
+function writeInPlace(file: string, text: string): void {
+  const bytes = Buffer.from(text);
+  if (existsSync(file) && bytes.equals(readFileSync(file))) return;
+  const fd = openSync(file, constants.O_WRONLY | constants.O_CREAT, 0o644);
+  try {
+    writeSync(fd, bytes, 0, bytes.length, 0);
+    ftruncateSync(fd, bytes.length);
+    fchmodSync(fd, 0o644);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 const plain = (field: string) => field.replace(/[:\p{Cc}]/gu, '_');

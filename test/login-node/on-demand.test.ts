@@ -44,11 +44,11 @@ async function open(t: TestContext, count: number) {
 test('few login nodes start at once, more of them when somebody comes', { skip }, async (t) => {
   const { dir, nodes, known, ssh } = await open(t, 6);
   await until(() => known.reads >= 4, 'the first four start');
-  assert.equal(existsSync(join(dir, 'data5/passwd')), false);
+  assert.equal(existsSync(join(dir, 'data5/home/.andromeda/passwd')), false);
   const { stdout, stderr } = await ssh(5, 'echo $SSH_CONNECTION; id -un');
   assert.match(stdout, new RegExp(` 127\\.0\\.0\\.1 ${nodes[5]?.port}\\n`), stderr);
-  assert.equal(existsSync(join(dir, 'data5/passwd')), true);
-  assert.equal(existsSync(join(dir, 'data4/passwd')), false);
+  assert.equal(existsSync(join(dir, 'data5/home/.andromeda/passwd')), true);
+  assert.equal(existsSync(join(dir, 'data4/home/.andromeda/passwd')), false);
 });
 
 test('one that died is started again with the next connection, with the accounts of then', {
@@ -57,7 +57,9 @@ test('one that died is started again with the next connection, with the accounts
   const { ssh, known } = await open(t, 1);
   const parent = Number((await ssh(0, 'cut -d" " -f4 /proc/$PPID/stat')).stdout);
   const own = Number((await ssh(0, 'echo $PPID')).stdout);
-  const pid = [own, parent].find((each) => each > 1 && readArguments(each).includes('serve'));
+  const pid = [own, parent].find(
+    (each) => each > 1 && readArguments(each).startsWith('andromeda login node'),
+  );
   assert.ok(pid, 'the session tells which process serves it');
   process.kill(pid, 'SIGKILL');
   await until(() => !alive(pid), 'the process ended');

@@ -108,6 +108,11 @@ export async function startTestApp(
     identity: { issuer: issuer.url, ...options.identity },
     sync: { intervalSeconds: 1, ...options.sync },
     ...options.config,
+    // Tests run without root as well.
+    clusters: {
+      unsafeSimulatedLogins: true,
+      ...(options.config as { clusters?: object } | undefined)?.clusters,
+    },
   };
   writeFileSync(file, stringify(settings));
   const lab = options.lab ?? physics;

@@ -219,3 +219,27 @@ test('where no login node may be started, nobody can log in, nothing is applied,
   await driver.close();
   assert.deepEqual(since(), []);
 });
+
+test('nobody gets an account with a number that is somebody else’s here; the others do, and it is said', async () => {
+  using directory = temporaryDirectory();
+  let owners = new Map([[bob.uid, 'the account daemon']]);
+  const { driver, since } = await start(directory.path, { findOwners: async () => owners });
+  await driver.apply(manifest(1, ada, bob), signal);
+  assert.equal(since().at(-1), 'start ada');
+  const report = await driver.observe(signal);
+  assert.equal(
+    report.failure,
+    'There is no login for: bob has the number 20001, which belongs to the account daemon of this machine. Give that another number there.',
+  );
+  assert.deepEqual([report.manifestGeneration, report.drifted], [1, undefined]);
+  assert.deepEqual(
+    report.accounts.map(({ userId, loginState, keyFingerprints }) => [userId, loginState, keyFingerprints]),
+    [[bob.userId, 'waiting_for_key', []]],
+  );
+  owners = new Map();
+  assert.equal((await driver.observe(signal)).drifted, true);
+  await driver.apply(manifest(1, ada, bob), signal);
+  assert.equal(since().at(-1), 'start ada,bob');
+  const { failure, drifted, accounts } = await driver.observe(signal);
+  assert.deepEqual([failure, drifted, accounts], [null, undefined, []]);
+});

@@ -10,6 +10,7 @@ import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { Logger } from '../../../log.ts';
 import { giveWay } from '../../../turn.ts';
 import type { SlurmDriver } from '../../driver.ts';
+import { type FindOwners, findForeign, nobody, withoutAccount } from './foreign.ts';
 import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
 import {
   forgetState,
@@ -42,6 +43,8 @@ export interface SimulatedSlurmOptions {
   dataDir: string;
   /** In words, why no login node may be started here. Nobody can log in then, and nothing is applied. */
   loginNodeRefusal?: string | undefined;
+  /** Whose the numbers of accounts are on this machine already, in words; of those that are free, nothing. */
+  findOwners?: FindOwners;
   /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
   startLoginNode(
     dataDir: string,
@@ -53,7 +56,7 @@ export interface SimulatedSlurmOptions {
 const defaultApplyMs = 250;
 
 export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions): Promise<SlurmDriver> {
-  const { name, dataDir, loginNodeRefusal, log } = options;
+  const { name, dataDir, loginNodeRefusal, findOwners, log } = options;
   let state = readState(dataDir);
   state.startedAt ||= Date.now();
   // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
@@ -107,7 +110,15 @@ export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions)
       if (loginNode && !loginNode.running && !restart) await restartLoginNode();
       const loginNodes = await loginNodeReports(settings);
       const isRefused = refused ?? (loginNodeRefusal === undefined ? undefined : state.desiredGeneration);
-      return reportOf(options, state, settings, loginNodes, isRefused);
+      const { foreign = nobody } = state;
+      const drifted = (await findForeign(foreign.accounts, findOwners)).words !== foreign.words;
+      const report = reportOf(options, state, settings, loginNodes, isRefused);
+      return {
+        ...report,
+        accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
+        failure: report.failure ?? foreign.words,
+        ...(drifted ? { drifted } : {}),
+      };
     },
     async apply(manifest: Manifest, signal: AbortSignal) {
       const settings = withRefusal(await reach());
@@ -121,9 +132,19 @@ export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions)
         });
         return;
       }
-      const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration, accounts } = manifest;
+      const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration } = manifest;
       const before = applied ?? (await readLogins(dataDir));
       await giveWay();
+      // Whoever had a number here keeps it.
+      const had = new Set(before.filter(isReady).map(({ uid }) => uid));
+      const foreign = await findForeign(
+        manifest.accounts.filter(({ uid }) => !had.has(uid)),
+        findOwners,
+      );
+      const accounts =
+        foreign.words === null
+          ? manifest.accounts
+          : manifest.accounts.filter((account) => !foreign.accounts.includes(account));
       const change = compareAccounts(before, accounts);
       const { added, removed } = change.plan;
       const configuration = { before: state.slurmConfiguration, after: slurmConfiguration };
@@ -133,7 +154,7 @@ export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions)
       if (logins) await writeLogins(dataDir, logins);
       if (restarts.length > 0) await restartLoginNode();
       else if (logins) await loginNode?.setAccounts(logins.accounts);
-      const { accounts: _, ...kept } = state;
+      const { accounts: _, foreign: __, ...kept } = state;
       const next: SimulatedState = {
         ...kept,
         manifestGeneration: generation,
@@ -141,6 +162,7 @@ export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions)
         listVersion: manifest.listVersion,
         slurmConfiguration,
         jobsEnded: state.jobsEnded || restarts.includes('compute'),
+        ...(foreign.words === null ? {} : { foreign }),
       };
       await writeState(dataDir, next);
       state = next;

@@ -9,6 +9,7 @@ import type { ManifestAccount } from '../../../domain/manifest.ts';
 import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
 import { homeOf } from '../../../domain/username.ts';
 import { giveWay } from '../../../turn.ts';
+import type { Foreign } from './foreign.ts';
 
 export interface SimulatedState {
   manifestGeneration: number;
@@ -19,6 +20,7 @@ export interface SimulatedState {
   jobsEnded: boolean;
   /** When it first started, in ms since 1970; 0 before that. */
   startedAt: number;
+  foreign?: Foreign;
   /** As an earlier version wrote them, before lists had versions. */
   accounts?: ManifestAccount[];
 }
