@@ -28,7 +28,8 @@ const mains: Record<string, string[]> = { http: ['api.ts'], cli: ['program.ts'] 
 for (const folder of folders) {
   const own = files.filter((file) => folderOf(file) === folder);
   if (folder === 'api') continue; // made by scripts/generate.ts, which says so at the head of each
-  const heads = room === 'domain' ? own : (mains[folder] ?? ['index.ts']).map((name) => `${folder}/${name}`);
+  const heads =
+    folder === 'domain' ? own : (mains[folder] ?? ['index.ts']).map((name) => `${folder}/${name}`);
   test(`${folder} begins with a comment that says what it is for`, () => {
     for (const file of heads) assert.match(sources.get(file) ?? '', /^\/\*\*[\s\S]{20,}?\*\//, `src/${file}`);
   });
