@@ -81,7 +81,8 @@ export function createAdmission(limits: GatewayLimits, random: () => number = Ma
     enter(address) {
       const source = sourceNetwork(address);
       const spared = bySource.has(source);
-      const most = spared ? limits.unauthenticatedWithSession : limits.unauthenticatedPerSource;
+      const { unauthenticatedPerSource: each, unauthenticatedWithSession: known } = limits;
+      const most = spared ? Math.max(known, each) : each;
       const crowded = spared ? open >= 2 * limits.unauthenticatedFull : isRefused(open, limits, random);
       if (crowded) return tooMany;
       if ((strangers.get(source) ?? 0) >= most) {
