@@ -1,17 +1,17 @@
 /** Machines as a table, for people and for operators. */
-import { printer } from './answer.ts';
 
-export interface MachineRow {
-  id: string;
-  name: string;
+import { printer } from './answer.ts';
+import type { Business } from './net/operations.ts';
+
+/** What a row shows: the operator's view has it all; a member's is made into it. */
+export type MachineRow = Pick<Business['OperatorMachine'], 'id' | 'name'> & {
   lifecycle_state: string;
-  gpu_model?: string;
-  gpu_count?: number;
-  cpu_cores?: number;
-  memory_gib?: number;
-  ready?: boolean;
-  phase?: string;
-}
+} & Partial<
+    Pick<
+      Business['OperatorMachine'],
+      'gpu_model' | 'gpu_count' | 'cpu_cores' | 'memory_gib' | 'ready' | 'phase'
+    >
+  >;
 
 export const machineTable = printer<MachineRow>(
   {

@@ -1,20 +1,11 @@
 /** Members as a table, for people and for operators. */
+
 import { listed, printer } from './answer.ts';
+import type { Business } from './net/operations.ts';
 
-export interface MembershipRow {
-  user_id: string;
-  email: string;
-  role: string;
-  organization_username: { username: string };
-}
+type Membership = Business['Membership'];
 
-export interface PermissionsRow {
-  user_id: string;
-  role: string;
-  permissions: readonly string[];
-}
-
-export const membershipTable = printer<MembershipRow>(
+export const membershipTable = printer<Membership>(
   {
     EMAIL: (row) => row.email,
     ROLE: (row) => row.role,
@@ -25,7 +16,7 @@ export const membershipTable = printer<MembershipRow>(
 );
 
 /** With what they may do, as far as the row says it. */
-export const memberTable = printer<MembershipRow & { permissions: readonly string[] }>(
+export const memberTable = printer<Membership & { permissions: readonly string[] }>(
   {
     EMAIL: (row) => row.email,
     ROLE: (row) => row.role,
@@ -36,7 +27,7 @@ export const memberTable = printer<MembershipRow & { permissions: readonly strin
   'There are no such members.',
 );
 
-export const memberPermissions = printer<PermissionsRow>(
+export const memberPermissions = printer<Business['MemberPermissions']>(
   { ROLE: (row) => row.role, PERMISSIONS: (row) => listed(row.permissions), ID: (row) => row.user_id },
   '',
 );

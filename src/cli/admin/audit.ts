@@ -1,17 +1,17 @@
 /** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
+
 import { type AuditRecord, findBreak } from '../../domain/audit.ts';
 import { isAuditPublicKey, isSignedHead, type SignedHead } from '../../domain/audit-head.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
-import { query, type Reader } from '../net/api.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { printAll } from '../output.ts';
 import { parseSince, parseTime } from '../time.ts';
 import { optional, reads, repeatable } from '../verb.ts';
 
-/** What may be missing is left out by the API where the chain has null. */
-type Unknown = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id';
-export type AuditEntry = Omit<AuditRecord, Unknown> & Partial<Pick<AuditRecord, Unknown>> & { hash: string };
+type AuditEntry = Business['AuditEntry'];
 
 interface Filter {
   person?: string;
@@ -27,19 +27,14 @@ interface Head {
   hash: string;
 }
 
-interface AuditHeads {
-  key: string;
-  heads: SignedHead[];
-}
-
 const pageSize = 500;
 
 /** The trail page by page, oldest entry first. */
 async function* pages(api: Reader, filter: Record<string, string | undefined>): AsyncGenerator<AuditEntry[]> {
   let after = 0;
   for (;;) {
-    const path = `/operator/audit${query({ ...filter, limit: pageSize, after })}`;
-    const { entries } = await api.get<{ entries: AuditEntry[] }>(path);
+    const query = { ...filter, limit: pageSize, after };
+    const { entries } = await api.get('/operator/audit', { query });
     if (entries.length > 0) yield entries;
     const last = entries.at(-1);
     if (!last || entries.length < pageSize) return;
@@ -78,7 +73,7 @@ export const auditHead = reads({
   example: 'audit head >> /mnt/elsewhere/heads',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
-    const json = await api.get<SignedHead>('/operator/audit/head');
+    const json = await api.get('/operator/audit/head');
     const { seq, hash, at, key, signature } = json;
     const text = `head ${seq}:${hash}\ntime ${at}\nsignature ${signature}\nkey ${key}`;
     return { json, text: text.split('\n').map(visibleLine).join('\n') };
@@ -92,7 +87,7 @@ export const auditKey = reads({
   example: 'audit key > audit.key',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
-    const { key } = await api.get<AuditHeads>('/operator/audit/heads');
+    const { key } = await api.get('/operator/audit/heads');
     return { json: { key }, text: visibleLine(key) };
   },
 });
@@ -112,7 +107,7 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
     for (const key of options.key ?? [])
       if (!isAuditPublicKey(key))
         throw usage(`'${key}' is not a key as \`andromeda admin audit key\` prints it.`);
-    const { key, heads } = await api.get<AuditHeads>('/operator/audit/heads');
+    const { key, heads } = await api.get('/operator/audit/heads');
     requireSigned(heads, options.key ?? [key]);
     const hashes = new Map(heads.map((head) => [head.seq, head.hash]));
     let last: Head = { seq: 0, hash: '' };

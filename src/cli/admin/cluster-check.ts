@@ -1,22 +1,13 @@
 /** `andromeda admin cluster check`: what it prints. */
+
 import { type Answer, printer } from '../answer.ts';
 import { exitStatus } from '../exit.ts';
+import type { Business } from '../net/operations.ts';
 import { formatYaml } from '../yaml-file.ts';
 
-interface RightAnswer {
-  right: string;
-  allowed: boolean;
-}
+type Check = Business['ClusterCheck'];
 
-export interface Check {
-  server: string;
-  user: string | null;
-  fault: string | null;
-  rights: RightAnswer[];
-  cluster_role: object;
-}
-
-const rights = printer<RightAnswer>(
+const rights = printer<Check['rights'][number]>(
   { RIGHT: ({ right }) => right, ALLOWED: ({ allowed }) => (allowed ? 'yes' : 'NO') },
   '',
 );

@@ -3,25 +3,17 @@
 import { printer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
-import { at, type Reader } from '../net/api.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { say } from '../output.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
-import { type Check, describeCheck } from './cluster-check.ts';
+import { describeCheck } from './cluster-check.ts';
 import { absolutePaths } from './lab-file.ts';
 import { lists } from './usual.ts';
 
-export interface Cluster {
-  cluster: { id: string; state: string; selected_scheduler?: string };
-  name: string;
-  organization_slug: string;
-  site: { id: string };
-  drivers: string[];
-  access_list: { state: string } | null;
-  observed_at: string | null;
-  failure: string | null;
-}
+type Cluster = Business['OperatorCluster'];
 
 interface AddOptions {
   file?: string;
@@ -50,7 +42,7 @@ const clusters = printer<Cluster>(
 
 /** The cluster with this name or ID; of several that had the name over time, the one in service. */
 export async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
-  const all = (await api.get<{ clusters: Cluster[] }>('/operator/clusters')).clusters;
+  const all = (await api.get('/operator/clusters')).clusters;
   const inService = all.filter(({ cluster }) => cluster.state !== 'released');
   const kind = {
     one: 'cluster',
@@ -61,8 +53,11 @@ export async function findCluster(api: Reader, wanted: string): Promise<Cluster>
   return pick(kind, inService.some(({ name }) => name === wanted) ? inService : all, wanted);
 }
 
+/** What it lacks, the API says. */
+type Described = Record<'name' | 'organization', unknown>;
+
 /** The cluster as a lab file describes it: the file's entry, what the flags say on top. */
-async function describe(name: string, options: AddOptions): Promise<object> {
+async function describe(name: string, options: AddOptions): Promise<Described> {
   const { file, organization, scheduler, siteId, siteName, simulated } = options;
   if (siteName !== undefined && siteId === undefined) throw usage('--site-name goes with --site-id.');
   const entry = file === undefined ? {} : absolutePaths(await readYaml(file), file);
@@ -73,7 +68,7 @@ async function describe(name: string, options: AddOptions): Promise<object> {
     ...(scheduler !== undefined && { scheduler }),
     ...(siteId !== undefined && { site: { id: siteId, name: siteName ?? siteId } }),
     ...(simulated !== undefined && { simulated: parseSimulated(simulated) }),
-  };
+  } as Described;
 }
 
 function parseSimulated(text: string): object {
@@ -95,7 +90,13 @@ export const cluster: Noun = {
   name: 'cluster',
   summary: 'clusters, in service and out of it',
   verbs: [
-    lists('cluster', 'every cluster, those released too', clusters),
+    lists(
+      'cluster',
+      'every cluster, those released too',
+      clusters,
+      (api) => api.get('/operator/clusters'),
+      (json) => json.clusters,
+    ),
     writes<AddOptions>({
       usage: 'add <name>',
       summary: 'take a cluster into service',
@@ -110,7 +111,7 @@ export const cluster: Noun = {
       ],
       async run({ api, options }, name = '') {
         const body = await describe(name, options);
-        return clusters.one(await api.write('POST', '/operator/clusters', body, options.file));
+        return clusters.one(await api.post('/operator/clusters', { body, about: options.file }));
       },
     }),
     reads({
@@ -119,8 +120,8 @@ export const cluster: Noun = {
       example: 'cluster check gamma',
       async run({ api }, name = '') {
         const found = await findCluster(api, name);
-        const json = await api.get<Check>(at`/operator/clusters/${found.cluster.id}/check`);
-        return describeCheck(json);
+        const path = { clusterID: found.cluster.id };
+        return describeCheck(await api.get('/operator/clusters/{clusterID}/check', { path }));
       },
     }),
     writes<{ yes?: true }>({
@@ -131,8 +132,8 @@ export const cluster: Noun = {
       async run({ api, options }, name = '') {
         const found = await findCluster(api, name);
         if (!options.yes) await confirmRelease(found);
-        const path = at`/operator/clusters/${found.cluster.id}/release`;
-        return clusters.one(await api.write('POST', path));
+        const path = { clusterID: found.cluster.id };
+        return clusters.one(await api.post('/operator/clusters/{clusterID}/release', { path }));
       },
     }),
   ],

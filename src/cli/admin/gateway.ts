@@ -5,10 +5,6 @@ import { usage } from '../exit.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
 import { sshdLines } from './sshd-lines.ts';
 
-export interface Gateway {
-  public_key: string;
-}
-
 export const gateway: Noun = {
   name: 'gateway',
   summary: 'the SSH gateway, as login nodes know it',
@@ -19,7 +15,7 @@ export const gateway: Noun = {
       example: 'gateway key > gateway.pub',
       formats: ['text', 'json', 'yaml'],
       async run({ api }) {
-        const json = await api.get<Gateway>('/operator/gateway');
+        const json = await api.get('/operator/gateway');
         return { json, text: visibleLine(json.public_key) };
       },
     }),
@@ -40,7 +36,7 @@ export const gateway: Noun = {
           throw usage(`'${from}' is not a list of IP addresses or networks.`);
         if (manage !== undefined && !/^[A-Za-z_][A-Za-z0-9._-]{0,31}$/.test(manage))
           throw usage(`'${manage}' is not the name of an account.`);
-        const { public_key } = await api.get<Gateway>('/operator/gateway');
+        const { public_key } = await api.get('/operator/gateway');
         const text = sshdLines({ publicKey: visibleLine(public_key), from, ...(manage && { manage }) });
         return { json: { sshd_config: text }, text };
       },

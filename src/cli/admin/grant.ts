@@ -1,21 +1,13 @@
 /** `andromeda admin grant`: clusters and namespaces shared with people. */
+
 import { printer } from '../answer.ts';
+import type { Business } from '../net/operations.ts';
 import { parseTime } from '../time.ts';
 import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
 import { changesOne, lists } from './usual.ts';
 
-export interface Grant {
-  grant: {
-    id: string;
-    username: string;
-    relation: string;
-    scope?: string;
-    role_id?: string;
-    expires_at?: string;
-  };
-  cluster_name: string;
-}
+type Grant = Business['OperatorGrant'];
 
 interface AddOptions {
   cluster: string;
@@ -42,7 +34,13 @@ export const grant: Noun = {
   name: 'grant',
   summary: 'clusters and namespaces shared with people',
   verbs: [
-    lists('grant', 'every live grant', grants),
+    lists(
+      'grant',
+      'every live grant',
+      grants,
+      (api) => api.get('/operator/grants'),
+      (json) => json.grants,
+    ),
     writes<AddOptions>({
       usage: 'add <email>',
       summary: 'share a cluster, or one namespace of it, with a person',
@@ -68,9 +66,16 @@ export const grant: Noun = {
           scope: options.namespace,
           role_id: options.roleId,
         };
-        return grants.one(await api.write('POST', '/operator/grants', body));
+        return grants.one(await api.post('/operator/grants', { body }));
       },
     }),
-    changesOne('grant', 'revoke', 'end a grant', grants, 'the project is over'),
+    changesOne(
+      'grant',
+      'revoke',
+      'end a grant',
+      grants,
+      (api, id) => api.post('/operator/grants/{grantID}/revoke', { path: { grantID: id } }),
+      'the project is over',
+    ),
   ],
 };

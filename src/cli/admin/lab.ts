@@ -4,11 +4,12 @@ import type { Answer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { say } from '../output.ts';
 import { optional, reads, required, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
 import { absoluteLab } from './lab-file.ts';
-import { describePlan, isDestructive, type Plan } from './plan-text.ts';
+import { describePlan, isDestructive } from './plan-text.ts';
 
 interface LabOptions {
   file: string;
@@ -29,8 +30,8 @@ async function read({ file, prune }: LabOptions): Promise<LabRequest> {
   return { lab: absoluteLab(await readYaml(file), file), prune: prune ?? false };
 }
 
-function planOf(api: Reader, body: LabRequest, file: string): Promise<Plan> {
-  return api.ask<Plan>('/operator/lab/plan', body, file);
+function planOf(api: Reader, body: LabRequest, file: string): Promise<Business['LabPlan']> {
+  return api.ask('/operator/lab/plan', { body, about: file });
 }
 
 /** Where somebody can answer, shows what would be lost and asks. */
@@ -61,7 +62,7 @@ export const apply = writes<LabOptions & { yes?: true }>({
   async run({ api, options }): Promise<Answer> {
     const body = await read(options);
     if (!options.yes) await confirm(api, body, options.file);
-    const json = await api.write<Plan>('POST', '/operator/lab', body, options.file);
+    const json = await api.post('/operator/lab', { body, about: options.file });
     return { json, text: describePlan(json, 'Nothing to change.') };
   },
 });

@@ -1,11 +1,12 @@
 /** `andromeda admin machine`: the machines of one cluster. */
-import { type MachineRow, machineTable } from '../machine-table.ts';
-import { type Api, at, type Reader } from '../net/api.ts';
+import { machineTable } from '../machine-table.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { type Noun, reads, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
 
-export type Machine = MachineRow;
+type Machine = Business['OperatorMachine'];
 
 interface OnCluster {
   cluster: string;
@@ -15,18 +16,17 @@ const clusterFlag = required('--cluster <name>', 'the cluster, by name or ID');
 
 async function list(api: Reader, { cluster }: OnCluster) {
   const { id } = (await findCluster(api, cluster)).cluster;
-  return api.get<{ machines: Machine[] }>(at`/operator/clusters/${id}/machines`);
+  return api.get('/operator/clusters/{clusterID}/machines', { path: { clusterID: id } });
 }
 
-async function change(api: Api, options: OnCluster, name: string, what: string) {
+async function find(api: Reader, options: OnCluster, name: string): Promise<{ machineID: string }> {
   const kind = {
     one: `machine on ${options.cluster}`,
     many: `machines on ${options.cluster}`,
     nameOf: (machine: Machine) => machine.name,
     idOf: (machine: Machine) => machine.id,
   };
-  const { id } = pick(kind, (await list(api, options)).machines, name);
-  return machineTable.one(await api.write('POST', at`/operator/machines/${id}/${what}`));
+  return { machineID: pick(kind, (await list(api, options)).machines, name).id };
 }
 
 export const machine: Noun = {
@@ -48,14 +48,20 @@ export const machine: Noun = {
       summary: 'let a machine do work',
       example: 'machine admit node-1 --cluster alpha',
       flags: [clusterFlag],
-      run: ({ api, options }, name = '') => change(api, options, name, 'admit'),
+      async run({ api, options }, name = '') {
+        const path = await find(api, options, name);
+        return machineTable.one(await api.post('/operator/machines/{machineID}/admit', { path }));
+      },
     }),
     writes<OnCluster>({
       usage: 'quarantine <name>',
       summary: 'keep a machine from doing work',
       example: "machine quarantine node-1 --cluster alpha --reason 'ECC errors'",
       flags: [clusterFlag],
-      run: ({ api, options }, name = '') => change(api, options, name, 'quarantine'),
+      async run({ api, options }, name = '') {
+        const path = await find(api, options, name);
+        return machineTable.one(await api.post('/operator/machines/{machineID}/quarantine', { path }));
+      },
     }),
   ],
 };

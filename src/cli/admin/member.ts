@@ -1,25 +1,14 @@
 /** `andromeda admin member`: members of an organization, each addressed by it and an email address. */
 import { foldEmail } from '../../domain/email.ts';
 import type { Answer } from '../answer.ts';
-import {
-  type MembershipRow,
-  memberPermissions,
-  membershipTable,
-  memberTable,
-  type PermissionsRow,
-} from '../member-table.ts';
-import { type Api, at, query, type Reader } from '../net/api.ts';
+import { memberPermissions, membershipTable, memberTable } from '../member-table.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, repeatable, required, writes } from '../verb.ts';
 import { completeSet, findOrganization } from './organization.ts';
 
-export type Membership = MembershipRow;
-export type MemberPermissions = PermissionsRow;
-
-export interface Member {
-  membership: Membership;
-  permissions: string[];
-}
+type Member = Business['OperatorMember'];
 
 interface InOrganization {
   organization: string;
@@ -29,19 +18,16 @@ const roles = ['owner', 'admin', 'member'];
 const organizationFlag = required('--organization <slug>', 'the organization');
 
 async function list(api: Reader, organizationId: string, email?: string): Promise<Member[]> {
-  const path = at`/operator/organizations/${organizationId}/members`;
-  return (await api.get<{ members: Member[] }>(`${path}${query({ email })}`)).members;
+  const path = { orgID: organizationId };
+  return (await api.get('/operator/organizations/{orgID}/members', { path, query: { email } })).members;
 }
 
-/** One change to one member. */
-async function change<T>(
-  api: Api,
+/** A member, as paths name one. */
+async function pathOf(
+  api: Reader,
   { organization }: InOrganization,
   email: string,
-  method: 'POST' | 'PUT',
-  what: string,
-  body?: unknown,
-): Promise<T> {
+): Promise<{ orgID: string; userID: string }> {
   const organizationId = await findOrganization(api, organization);
   const kind = {
     one: `member of ${organization}`,
@@ -51,8 +37,7 @@ async function change<T>(
   };
   const wanted = email.includes('@') ? foldEmail(email) : email;
   const { membership } = pick(kind, await list(api, organizationId), wanted);
-  const path = at`/operator/organizations/${organizationId}/members/${membership.user_id}/${what}`;
-  return api.write<T>(method, path, body);
+  return { orgID: organizationId, userID: membership.user_id };
 }
 
 export const member: Noun = {
@@ -82,11 +67,9 @@ export const member: Noun = {
         repeatable('--permission <key>', 'what they may do, such as clusters.ssh'),
       ],
       async run({ api, options: { organization, role, username, name, permission } }, email) {
-        const organizationId = await findOrganization(api, organization);
+        const path = { orgID: await findOrganization(api, organization) };
         const body = { email, name, role, username, permissions: permission };
-        return membershipTable.one(
-          await api.write('POST', at`/operator/organizations/${organizationId}/members`, body),
-        );
+        return membershipTable.one(await api.post('/operator/organizations/{orgID}/members', { path, body }));
       },
     }),
     writes<InOrganization>({
@@ -95,7 +78,10 @@ export const member: Noun = {
       example: 'member role bob@physics.example admin --organization physics',
       flags: [organizationFlag],
       async run({ api, options }, email = '', role) {
-        return membershipTable.one(await change(api, options, email, 'PUT', 'role', { role }));
+        const path = await pathOf(api, options, email);
+        return membershipTable.one(
+          await api.put('/operator/organizations/{orgID}/members/{userID}/role', { path, body: { role } }),
+        );
       },
     }),
     writes<InOrganization>({
@@ -104,7 +90,13 @@ export const member: Noun = {
       example: 'member username bob@physics.example bob --organization physics',
       flags: [organizationFlag],
       async run({ api, options }, email = '', username) {
-        return membershipTable.one(await change(api, options, email, 'PUT', 'username', { username }));
+        const path = await pathOf(api, options, email);
+        return membershipTable.one(
+          await api.put('/operator/organizations/{orgID}/members/{userID}/username', {
+            path,
+            body: { username },
+          }),
+        );
       },
     }),
     writes<InOrganization & { none?: true }>({
@@ -114,7 +106,10 @@ export const member: Noun = {
       flags: [organizationFlag, optional('--none', 'nothing')],
       async run({ api, options }, email = '', ...keys) {
         const body = { permissions: completeSet('permissions', keys, options.none) };
-        return memberPermissions.one(await change(api, options, email, 'PUT', 'permissions', body));
+        const path = await pathOf(api, options, email);
+        return memberPermissions.one(
+          await api.put('/operator/organizations/{orgID}/members/{userID}/permissions', { path, body }),
+        );
       },
     }),
     writes<InOrganization>({
@@ -123,7 +118,8 @@ export const member: Noun = {
       example: "member remove bob@physics.example --organization physics --reason 'has left'",
       flags: [organizationFlag],
       async run({ api, options }, email = ''): Promise<Answer> {
-        const json = await change(api, options, email, 'POST', 'remove');
+        const path = await pathOf(api, options, email);
+        const json = await api.post('/operator/organizations/{orgID}/members/{userID}/remove', { path });
         return { json, text: '', said: `${email} is no longer a member of ${options.organization}.` };
       },
     }),

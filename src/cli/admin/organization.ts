@@ -3,17 +3,13 @@
 import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
-import { at, type Reader } from '../net/api.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, repeatable, required, writes } from '../verb.ts';
 import { lists } from './usual.ts';
 
-export interface Organization {
-  organization: { id: string; slug: string; display_name: string };
-  auto_join_domains: string[];
-  member_count: number;
-  cluster_count: number;
-}
+type Organization = Business['OperatorOrganization'];
 
 const organizations = printer<Organization>(
   {
@@ -35,7 +31,7 @@ export async function findOrganization(api: Reader, slug: string): Promise<strin
     nameOf: ({ organization }: Organization) => organization.slug,
     idOf: ({ organization }: Organization) => organization.id,
   };
-  const { organizations: all } = await api.get<{ organizations: Organization[] }>('/operator/organizations');
+  const { organizations: all } = await api.get('/operator/organizations');
   return pick(kind, all, slug).organization.id;
 }
 
@@ -50,7 +46,13 @@ export const organization: Noun = {
   name: 'organization',
   summary: 'organizations, and the domains that join them',
   verbs: [
-    lists('organization', 'every organization', organizations),
+    lists(
+      'organization',
+      'every organization',
+      organizations,
+      (api) => api.get('/operator/organizations'),
+      (json) => json.organizations,
+    ),
     writes<{ name?: string; owner: string; ownerUsername?: string; domain?: string[] }>({
       usage: 'add <slug>',
       summary: 'make an organization with its first owner',
@@ -69,7 +71,7 @@ export const organization: Noun = {
           owner_username: ownerUsername,
           auto_join_domains: domain,
         };
-        return organizations.one(await api.write('POST', '/operator/organizations', body));
+        return organizations.one(await api.post('/operator/organizations', { body }));
       },
     }),
     writes({
@@ -77,9 +79,9 @@ export const organization: Noun = {
       summary: 'give an organization another name; the slug stays',
       example: "organization rename physics 'Department of Physics'",
       async run({ api }, slug = '', name) {
-        const id = await findOrganization(api, slug);
+        const path = { orgID: await findOrganization(api, slug) };
         const body = { display_name: name };
-        return organizations.one(await api.write('PUT', at`/operator/organizations/${id}`, body));
+        return organizations.one(await api.put('/operator/organizations/{orgID}', { path, body }));
       },
     }),
     writes<{ none?: true }>({
@@ -89,8 +91,8 @@ export const organization: Noun = {
       flags: [optional('--none', 'nobody joins by address')],
       async run({ api, options }, slug = '', ...domains) {
         const body = { auto_join_domains: completeSet('domains', domains, options.none) };
-        const id = await findOrganization(api, slug);
-        return organizations.one(await api.write('PUT', at`/operator/organizations/${id}`, body));
+        const path = { orgID: await findOrganization(api, slug) };
+        return organizations.one(await api.put('/operator/organizations/{orgID}', { path, body }));
       },
     }),
     writes({
@@ -98,8 +100,8 @@ export const organization: Noun = {
       summary: 'end an organization whose clusters are released; its slug is never used again',
       example: 'organization retire physics',
       async run({ api }, slug = '') {
-        const id = await findOrganization(api, slug);
-        return organizations.one(await api.write('POST', at`/operator/organizations/${id}/retire`));
+        const path = { orgID: await findOrganization(api, slug) };
+        return organizations.one(await api.post('/operator/organizations/{orgID}/retire', { path }));
       },
     }),
   ],

@@ -1,27 +1,18 @@
 /** `andromeda admin person`. */
+
 import { foldEmail } from '../../domain/email.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
-import { type Api, at, query, type Reader } from '../net/api.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { readPages } from '../net/pages.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
 
-export interface Person {
-  id: string;
-  primary_email: string;
-  display_name: string;
-  lifecycle_state: string;
-  staff_keys: string[];
-}
-
-interface Page {
-  people: Person[];
-  next_page_token?: string;
-}
+type Person = Business['Person'];
 
 const people = printer<Person>(
   {
@@ -36,7 +27,7 @@ const people = printer<Person>(
 
 function list(api: Reader, email?: string): Promise<Person[]> {
   return readPages(
-    (after) => api.get<Page>(`/operator/people${query({ email, limit: 200, after })}`),
+    (after) => api.get('/operator/people', { query: { email, limit: 200, after } }),
     (page) => ({ items: page.people, next: page.next_page_token }),
   );
 }
@@ -55,13 +46,7 @@ export async function findPerson(api: Reader, wanted: string): Promise<string> {
   return pick(kind, found.length > 0 ? found : await list(api), email).id;
 }
 
-interface Identity {
-  issuer: string;
-  subject: string;
-  created_at: string;
-}
-
-const identities = printer<Identity>(
+const identities = printer<Business['Identities']['identities'][number]>(
   {
     ISSUER: (row) => row.issuer,
     SUBJECT: (row) => row.subject,
@@ -70,11 +55,11 @@ const identities = printer<Identity>(
   'There are no identities: whoever signs in with the verified address next is the person.',
 );
 
-const printIdentities = (json: { identities: Identity[] }) => identities.many(json, json.identities);
+const printIdentities = (json: Business['Identities']) => identities.many(json, json.identities);
 
 /** The issuer at which a person has an identity, where that is just one; undefined where there is none. */
 async function onlyIssuer(api: Reader, id: string, email: string): Promise<string | undefined> {
-  const found = await api.get<{ identities: Identity[] }>(at`/operator/people/${id}/identities`);
+  const found = await api.get('/operator/people/{userID}/identities', { path: { userID: id } });
   const [issuer, ...more] = new Set(found.identities.map((one) => one.issuer));
   if (more.length === 0) return issuer;
   throw usage(
@@ -82,10 +67,9 @@ async function onlyIssuer(api: Reader, id: string, email: string): Promise<strin
   );
 }
 
-/** One change to one person, who is then printed. */
-async function change(api: Api, email: string, method: 'POST' | 'PUT', what: string, body?: unknown) {
-  const id = await findPerson(api, email);
-  return people.one(await api.write(method, at`/operator/people/${id}/${what}`, body));
+/** The person with this address or ID, as paths name one. */
+async function pathOf(api: Reader, email: string): Promise<{ userID: string }> {
+  return { userID: await findPerson(api, email) };
 }
 
 export const person: Noun = {
@@ -111,7 +95,7 @@ export const person: Noun = {
         repeatable('--staff <key>', 'a staff key: staff.read, staff.audit or staff.operate'),
       ],
       async run({ api, options: { name, staff } }, email) {
-        return people.one(await api.write('POST', '/operator/people', { email, name, staff_keys: staff }));
+        return people.one(await api.post('/operator/people', { body: { email, name, staff_keys: staff } }));
       },
     }),
     writes<{ none?: true }>({
@@ -120,9 +104,9 @@ export const person: Noun = {
       example: 'person staff bob@physics.example staff.read staff.audit',
       flags: [optional('--none', 'they are no operator any more')],
       async run({ api, options }, email = '', ...keys) {
-        return change(api, email, 'PUT', 'staff-keys', {
-          staff_keys: completeSet('staff keys', keys, options.none),
-        });
+        const path = await pathOf(api, email);
+        const body = { staff_keys: completeSet('staff keys', keys, options.none) };
+        return people.one(await api.put('/operator/people/{userID}/staff-keys', { path, body }));
       },
     }),
     writes({
@@ -130,9 +114,9 @@ export const person: Noun = {
       summary: 'set a password at the built-in sign-in: asked for, or the first line of standard input',
       example: 'person password bob@physics.example',
       async run({ api }, email = '') {
-        const id = await findPerson(api, email);
+        const path = await pathOf(api, email);
         const body = { password: await newPassword(email) };
-        return people.one(await api.write('PUT', at`/operator/people/${id}/password`, body));
+        return people.one(await api.put('/operator/people/{userID}/password', { path, body }));
       },
     }),
     reads({
@@ -140,8 +124,8 @@ export const person: Noun = {
       summary: 'the identities that a person signs in with: issuer and subject',
       example: 'person identities bob@physics.example',
       async run({ api }, email = '') {
-        const id = await findPerson(api, email);
-        return printIdentities(await api.get(at`/operator/people/${id}/identities`));
+        const path = await pathOf(api, email);
+        return printIdentities(await api.get('/operator/people/{userID}/identities', { path }));
       },
     }),
     writes<{ issuer?: string; subject?: string }>({
@@ -159,20 +143,28 @@ export const person: Noun = {
         if (issuer === undefined && options.subject === undefined) return printIdentities({ identities: [] });
         if (issuer === undefined) throw usage(`${email} has no identity yet; --subject needs --issuer too.`);
         const body = { issuer, subject: options.subject };
-        return printIdentities(await api.write('PUT', at`/operator/people/${id}/identities`, body));
+        return printIdentities(
+          await api.put('/operator/people/{userID}/identities', { path: { userID: id }, body }),
+        );
       },
     }),
     writes({
       usage: 'deactivate <email>',
       summary: 'take everything from a person who left: memberships, grants, keys, sign-in',
       example: "person deactivate bob@physics.example --reason 'left the lab'",
-      run: ({ api }, email = '') => change(api, email, 'POST', 'deactivate'),
+      async run({ api }, email = '') {
+        const path = await pathOf(api, email);
+        return people.one(await api.post('/operator/people/{userID}/deactivate', { path }));
+      },
     }),
     writes({
       usage: 'reactivate <email>',
       summary: 'let a person sign in again; what was taken from them stays taken',
       example: 'person reactivate bob@physics.example',
-      run: ({ api }, email = '') => change(api, email, 'POST', 'reactivate'),
+      async run({ api }, email = '') {
+        const path = await pathOf(api, email);
+        return people.one(await api.post('/operator/people/{userID}/reactivate', { path }));
+      },
     }),
   ],
 };

@@ -1,27 +1,14 @@
 /** What a lab file changes, in words. */
+
 import { visibleLine, visibleName } from '../../domain/visible-text.ts';
+import type { Business } from '../net/operations.ts';
 import { formatTable } from '../table.ts';
 
-export interface Plan {
-  changes: { action: string; kind: string; name: string; details: string }[];
-  restarts: Restart[];
-}
+type Plan = Business['LabPlan'];
 
-interface Restart {
-  cluster_name: string;
-  added: string[];
-  removed: string[];
-  rollout?: 'live';
-  restarts: string[];
-  ended_jobs: Job[];
-}
+type Restart = Business['LabRestart'];
 
-interface Job {
-  id: string;
-  user: string;
-  name: string;
-  machines: string[];
-}
+type Job = Business['RunningJob'];
 
 /** Whether it takes something away: someone should be asked. */
 export function isDestructive({ changes, restarts }: Plan): boolean {

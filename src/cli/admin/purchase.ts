@@ -1,17 +1,11 @@
 /** `andromeda admin purchase`: storage that organizations want to buy. */
+
 import { printer } from '../answer.ts';
+import type { Business } from '../net/operations.ts';
 import type { Noun } from '../verb.ts';
 import { changesOne, lists } from './usual.ts';
 
-export interface Purchase {
-  id: string;
-  organization_id: string;
-  target_cluster_id: string;
-  storage_type: string;
-  bytes: number;
-  state: string;
-  created_at: string;
-}
+type Purchase = Business['StoragePurchase'];
 
 const purchases = printer<Purchase>(
   {
@@ -30,8 +24,22 @@ export const purchase: Noun = {
   name: 'purchase',
   summary: 'storage that organizations want to buy',
   verbs: [
-    lists('purchase', 'every storage purchase, decided or not', purchases),
-    changesOne('purchase', 'accept', 'accept a storage purchase: it counts from now on', purchases),
-    changesOne('purchase', 'decline', 'decline a storage purchase', purchases),
+    lists(
+      'purchase',
+      'every storage purchase, decided or not',
+      purchases,
+      (api) => api.get('/operator/purchases'),
+      (json) => json.purchases,
+    ),
+    changesOne(
+      'purchase',
+      'accept',
+      'accept a storage purchase: it counts from now on',
+      purchases,
+      (api, id) => api.post('/operator/purchases/{purchaseID}/accept', { path: { purchaseID: id } }),
+    ),
+    changesOne('purchase', 'decline', 'decline a storage purchase', purchases, (api, id) =>
+      api.post('/operator/purchases/{purchaseID}/decline', { path: { purchaseID: id } }),
+    ),
   ],
 };

@@ -2,21 +2,13 @@
 
 import { printer } from '../answer.ts';
 import { usage } from '../exit.ts';
+import type { Business } from '../net/operations.ts';
 import { parseTime } from '../time.ts';
 import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
 import { changesOne, lists } from './usual.ts';
 
-export interface Reservation {
-  id: string;
-  organization_id: string;
-  cluster_id: string;
-  node_count: number;
-  state: string;
-  created_at: string;
-  ends_at?: string;
-  ended_at?: string;
-}
+type Reservation = Business['Reservation'];
 
 const reservations = printer<Reservation>(
   {
@@ -35,7 +27,13 @@ export const reservation: Noun = {
   name: 'reservation',
   summary: 'nodes of a cluster set aside for its organization',
   verbs: [
-    lists('reservation', 'every reservation, those that ended too', reservations),
+    lists(
+      'reservation',
+      'every reservation, those that ended too',
+      reservations,
+      (api) => api.get('/operator/reservations'),
+      (json) => json.reservations,
+    ),
     writes<{ cluster: string; nodes: string; ends?: string }>({
       usage: 'add',
       summary: "set nodes of a cluster aside; they become the cluster's expected ones",
@@ -52,9 +50,11 @@ export const reservation: Noun = {
           cluster_id: (await findCluster(api, cluster)).cluster.id,
           node_count: Number(nodes),
         };
-        return reservations.one(await api.write('POST', '/operator/reservations', body));
+        return reservations.one(await api.post('/operator/reservations', { body }));
       },
     }),
-    changesOne('reservation', 'end', 'end a reservation', reservations),
+    changesOne('reservation', 'end', 'end a reservation', reservations, (api, id) =>
+      api.post('/operator/reservations/{reservationID}/end', { path: { reservationID: id } }),
+    ),
   ],
 };

@@ -1,18 +1,11 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway. */
+
 import { printer } from '../answer.ts';
+import type { Business } from '../net/operations.ts';
 import type { Noun } from '../verb.ts';
 import { changesOne, lists } from './usual.ts';
 
-export interface SshSession {
-  id: string;
-  login_name: string;
-  remote_address: string;
-  login_node: string;
-  opened_at: string;
-  channels: number;
-  bytes_up: number;
-  bytes_down: number;
-}
+type SshSession = Business['Session'];
 
 const sessions = printer<SshSession>(
   {
@@ -32,12 +25,19 @@ export const session: Noun = {
   name: 'session',
   summary: 'SSH sessions that are open',
   verbs: [
-    lists('session', 'every open SSH session', sessions),
+    lists(
+      'session',
+      'every open SSH session',
+      sessions,
+      (api) => api.get('/operator/sessions'),
+      (json) => json.sessions,
+    ),
     changesOne(
       'session',
       'close',
       'close an SSH session; the person is told the reason',
       sessions,
+      (api, id) => api.post('/operator/sessions/{sessionID}/close', { path: { sessionID: id } }),
       'maintenance at noon',
     ),
   ],

@@ -1,19 +1,12 @@
 /** Who is signed in, and the organizations they belong to. */
+
 import { CliError, usage } from '../exit.ts';
-import { at, type Reader } from '../net/api.ts';
+import type { Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { optional } from '../verb.ts';
 
-export interface Me {
-  user: { id: string; primary_email: string; login_shell: string };
-  memberships: { org_id: string }[];
-  default_org_id?: string;
-}
-
-export interface Organization {
-  id: string;
-  slug: string;
-}
+export type Organization = Pick<Business['Organization'], 'id' | 'slug'>;
 
 export interface OrgOptions {
   org?: string;
@@ -28,8 +21,8 @@ const kind: PickKind<Organization> = {
   idOf: ({ id }) => id,
 };
 
-export function findMe(api: Reader): Promise<Me> {
-  return api.get<Me>('/me');
+export function findMe(api: Reader): Promise<Business['Me']> {
+  return api.get('/me');
 }
 
 /** The caller's organizations, or only the one they name. An ID may be of another, which shares a cluster with them. */
@@ -38,7 +31,7 @@ export async function findOrganizations(api: Reader, { org }: OrgOptions): Promi
   if (org?.startsWith('org_') && !memberships.some(({ org_id: id }) => id === org))
     return [{ id: org, slug: org }];
   const all = await Promise.all(
-    memberships.map(({ org_id: id }) => api.get<Organization>(at`/organizations/${id}`)),
+    memberships.map(({ org_id: id }) => api.get('/organizations/{orgID}', { path: { orgID: id } })),
   );
   if (org !== undefined) return [pick(kind, all, org)];
   if (all.length > 0) return all;

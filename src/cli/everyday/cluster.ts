@@ -1,30 +1,19 @@
 /** The clusters of the caller's organizations, and the one of them that is meant. */
+
 import { CliError, usage } from '../exit.ts';
-import { at, type PlatformReader, query, type Reader } from '../net/api.ts';
+import type { PlatformReader, Reader } from '../net/api.ts';
+import type { Business, Platform } from '../net/operations.ts';
 import { readPages } from '../net/pages.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { findOrganizations, type Organization, type OrgOptions } from './caller.ts';
-
-export interface PlatformCluster {
-  id: string;
-  spec: { name: string; site: { id: string; name: string }; version: string };
-  status: { lifecycleState: string; kubeletVersion: string };
-}
-
-export interface BusinessCluster {
-  id: string;
-  selected_scheduler?: string;
-  expected_node_count: number | null;
-  assigned_node_count: number;
-}
 
 /** A cluster as both APIs have it; `platform` is missing where only the ID is known. */
 export interface Cluster {
   id: string;
   name: string;
   organization: Organization;
-  platform?: PlatformCluster;
-  business?: BusinessCluster;
+  platform?: Platform['Cluster'];
+  business?: Business['Cluster'];
 }
 
 interface Apis {
@@ -77,20 +66,16 @@ async function clustersOf(
   });
 }
 
-function listOnPlatform(platform: PlatformReader, businessOrgId: string): Promise<PlatformCluster[]> {
-  interface Page {
-    items: PlatformCluster[];
-    nextPageToken?: string;
-  }
+function listOnPlatform(platform: PlatformReader, businessOrgId: string): Promise<Platform['Cluster'][]> {
   return readPages(
-    (after) => platform.get<Page>(`/clusters${query({ businessOrgId, limit: 200, after })}`),
+    (after) => platform.get('/clusters', { query: { businessOrgId, limit: 200, after } }),
     ({ items, nextPageToken: next }) => ({ items, next }),
   );
 }
 
-async function listInBusiness(api: Reader, organizationId: string): Promise<BusinessCluster[]> {
-  const path = at`/organizations/${organizationId}/clusters`;
-  return (await api.get<{ clusters: BusinessCluster[] }>(path)).clusters;
+async function listInBusiness(api: Reader, organizationId: string): Promise<Business['Cluster'][]> {
+  const path = { orgID: organizationId };
+  return (await api.get('/organizations/{orgID}/clusters', { path })).clusters;
 }
 
 /**

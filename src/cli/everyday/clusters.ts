@@ -1,19 +1,13 @@
 /** `andromeda clusters`. */
+
 import { type Answer, printer } from '../answer.ts';
-import { at, query } from '../net/api.ts';
+import type { PlatformReader } from '../net/api.ts';
+import type { Platform } from '../net/operations.ts';
 import { formatTable } from '../table.ts';
 import { type Noun, reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster, listClusters, unless } from './cluster.ts';
-import { type Condition, describeCondition, formatBytes } from './words.ts';
-
-export interface ClusterOptions {
-  state: string;
-  reason?: string;
-  observedAt?: string;
-  scheduler: { configured: { state: string; value?: string }; ready?: Condition };
-  storage: { configured: Record<'ceph' | 'weka' | 'nfs', string>; quotaBytes?: number; ready?: Condition };
-}
+import { describeCondition, formatBytes } from './words.ts';
 
 const table = printer<Cluster>(
   {
@@ -29,11 +23,15 @@ const table = printer<Cluster>(
 );
 
 /** What the cluster last reported (contract, "Cluster options"). */
-export function optionsPath({ id, organization }: Cluster): string {
-  return at`/clusters/${id}/options` + query({ businessOrgId: organization.id });
+export function readOptions(
+  platform: PlatformReader,
+  { id, organization }: Cluster,
+): Promise<Platform['ClusterOptions']> {
+  const query = { businessOrgId: organization.id };
+  return platform.get('/clusters/{clusterId}/options', { path: { clusterId: id }, query });
 }
 
-function details(cluster: Cluster, options: ClusterOptions | undefined): string {
+function details(cluster: Cluster, options: Platform['ClusterOptions'] | undefined): string {
   const { platform, business, organization } = cluster;
   const scheduler = options?.scheduler;
   const storage = options?.storage;
@@ -86,7 +84,7 @@ export const clusters: Noun = {
       formats: ['text', 'json', 'yaml'],
       async run({ api, platform, options }, wanted = ''): Promise<Answer> {
         const cluster = await findCluster({ api, platform }, wanted, options);
-        const reported = await unless(['forbidden'], platform.get<ClusterOptions>(optionsPath(cluster)));
+        const reported = await unless(['forbidden'], readOptions(platform, cluster));
         return { json: { ...cluster, options: reported ?? null }, text: details(cluster, reported) };
       },
     }),

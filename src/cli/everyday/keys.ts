@@ -1,34 +1,25 @@
 /** `andromeda keys`. */
+
 import { join } from 'node:path';
+import type { operations } from '../../api/business.ts';
+import type { ReplyOf } from '../../domain/operation.ts';
 import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import { type Answer, printer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
-import { type Api, at, type Reader } from '../net/api.ts';
+import type { Api, Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { say } from '../output.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readInput } from '../yaml-file.ts';
 import { sshDirectory } from './local-keys.ts';
 
-export interface SshKey {
-  id: string;
-  fingerprint: string;
-  lifecycle_state: string;
-  created_at: string;
-  revoked_at?: string;
-}
+type SshKey = Business['SshKey'];
 
-export interface SshKeys {
-  keys: SshKey[];
-  generation: number;
-}
+type SshKeys = ReplyOf<operations['listSshKeys']>;
 
-export interface ChangedKey {
-  ssh_key: SshKey;
-  ssh_key_set: { generation: number };
-  command_id: string;
-}
+type ChangedKey = ReplyOf<operations['registerSshKey']>;
 
 const table = printer<SshKey>(
   {
@@ -51,13 +42,13 @@ const kind: PickKind<SshKey> = {
 const waiting = 'The clusters are told now; `andromeda wait key` ends when they have it.';
 
 export function listKeys(api: Reader): Promise<SshKeys> {
-  return api.get<SshKeys>('/me/ssh-keys');
+  return api.get('/me/ssh-keys');
 }
 
 /** Registers a public key; `about` is where it comes from. Throws a sentence for what is no Ed25519 key. */
 export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
   const { material } = parseSshPublicKey(text);
-  return api.write<ChangedKey>('POST', '/me/ssh-keys', { public_key: material }, about);
+  return api.post('/me/ssh-keys', { body: { public_key: material }, about });
 }
 
 function changed(json: ChangedKey): Answer {
@@ -103,7 +94,7 @@ export const keys: Noun = {
         const all = (await listKeys(api)).keys;
         const key = pick(kind, all, wanted);
         if (!options.yes) await confirmRevocation(key, all);
-        return changed(await api.write('POST', at`/me/ssh-keys/${key.id}/revoke`));
+        return changed(await api.post('/me/ssh-keys/{keyID}/revoke', { path: { keyID: key.id } }));
       },
     }),
   ],

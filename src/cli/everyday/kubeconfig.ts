@@ -2,17 +2,11 @@
 import type { Answer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure } from '../exit.ts';
-import { at, query } from '../net/api.ts';
 import { storedSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
 import { findCluster } from './cluster.ts';
-
-export interface Kubeconfig {
-  kubeconfig: string;
-  accessExpiresAt?: string;
-}
 
 export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: string; use?: true }>({
   usage: 'kubeconfig <cluster>',
@@ -26,8 +20,8 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
   formats: ['text', 'json', 'yaml'],
   async run({ api, platform, options: { merge, use, ...options } }, wanted = ''): Promise<Answer> {
     const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
-    const path = at`/clusters/${id}/kubeconfig` + query({ organizationId: organization.id });
-    const json = await platform.get<Kubeconfig>(path);
+    const query = { organizationId: organization.id };
+    const json = await platform.get('/clusters/{clusterId}/kubeconfig', { path: { clusterId: id }, query });
     const expected = { clusterId: id, issuer: await issuerOf(options) };
     const { parseKubeconfig } = await import('./kubeconfig-shape.ts');
     const checked = parseKubeconfig(json.kubeconfig, expected);

@@ -1,22 +1,19 @@
 /** `andromeda members`: who is in an organization, and what they may do. */
+
 import { foldEmail } from '../../domain/email.ts';
 import type { Answer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
-import { type MembershipRow, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
-import { type Api, at, type Reader } from '../net/api.ts';
+import { memberPermissions, membershipTable, memberTable } from '../member-table.ts';
+import type { Api, Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
-import type { Held } from './in-place.ts';
 
-export type Member = MembershipRow;
-
-interface Profiles {
-  profiles: { name: string; permissions: string[] }[];
-}
+type Member = Business['Membership'];
 
 async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
-  return (await api.get<{ members: Member[] }>(at`/organizations/${id}/members`)).members;
+  return (await api.get('/organizations/{orgID}/members', { path: { orgID: id } })).members;
 }
 
 /** The member with this address or ID. */
@@ -30,19 +27,20 @@ export async function findMember(api: Reader, organization: Organization, wanted
   return pick(kind, await listMembers(api, organization), wanted.includes('@') ? foldEmail(wanted) : wanted);
 }
 
-function permissionsPath({ id }: Organization, userId: string): string {
-  return at`/organizations/${id}/members/${userId}/permissions`;
-}
-
 /** The keys a member was granted; what is not one's own takes members.manage. */
-export function readPermissions(api: Reader, organization: Organization, userId: string): Promise<Held> {
-  return api.get<Held>(permissionsPath(organization, userId));
+export function readPermissions(
+  api: Reader,
+  { id }: Organization,
+  userId: string,
+): Promise<Business['MemberPermissions']> {
+  const path = { orgID: id, userID: userId };
+  return api.get('/organizations/{orgID}/members/{userID}/permissions', { path });
 }
 
 /** A profile's name stands for its keys. */
 async function expand(api: Reader, names: readonly string[]): Promise<string[]> {
   if (names.every((name) => name.includes('.'))) return [...names];
-  const { profiles } = await api.get<Profiles>('/permission-profiles');
+  const { profiles } = await api.get('/permission-profiles');
   return names.flatMap((name) => {
     if (name.includes('.')) return [name];
     const profile = profiles.find((one) => one.name.toLowerCase() === name.toLowerCase());
@@ -69,7 +67,11 @@ async function change(
   const permissions = edit(before, await expand(api, names)).sort();
   if (permissions.length === before.size && permissions.every((key) => before.has(key)))
     return { ...memberPermissions.one(held), said: 'Nothing to change.' };
-  const json = await api.write<Held>('PUT', permissionsPath(organization, userId), { permissions });
+  const path = { orgID: organization.id, userID: userId };
+  const json = await api.put('/organizations/{orgID}/members/{userID}/permissions', {
+    path,
+    body: { permissions },
+  });
   const said = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
   return { ...memberPermissions.one(json), said };
 }
@@ -124,7 +126,9 @@ export const members: Noun = {
       async run({ api, options: { role, username, name, ...options } }, email = '') {
         const { id } = await findOrganization(api, options);
         const body = { email, role, username, name };
-        return membershipTable.one(await api.write<Member>('POST', at`/organizations/${id}/members`, body));
+        return membershipTable.one(
+          await api.post('/organizations/{orgID}/members', { path: { orgID: id }, body }),
+        );
       },
     }),
     writes<OrgOptions>({
@@ -135,8 +139,12 @@ export const members: Noun = {
       async run({ api, options }, email = '', role) {
         const organization = await findOrganization(api, options);
         const { user_id: userId } = await findMember(api, organization, email);
-        const path = at`/organizations/${organization.id}/members/${userId}/role`;
-        return membershipTable.one(await api.write<Member>('PUT', path, { role }));
+        const path = { orgID: organization.id, userID: userId };
+        const answer = await api.put('/organizations/{orgID}/members/{userID}/role', {
+          path,
+          body: { role },
+        });
+        return membershipTable.one(answer);
       },
     }),
     writes<OrgOptions>({
@@ -147,7 +155,8 @@ export const members: Noun = {
       async run({ api, options }, email = '') {
         const organization = await findOrganization(api, options);
         const { user_id: userId } = await findMember(api, organization, email);
-        const json = await api.write('POST', at`/organizations/${organization.id}/members/${userId}/remove`);
+        const path = { orgID: organization.id, userID: userId };
+        const json = await api.post('/organizations/{orgID}/members/{userID}/remove', { path });
         return { json, text: '', said: `${email} is no longer a member of ${organization.slug}.` };
       },
     }),

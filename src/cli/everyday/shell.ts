@@ -2,11 +2,6 @@
 import type { Answer } from '../answer.ts';
 import { type Noun, writes } from '../verb.ts';
 
-export interface LoginPreferences {
-  shell: string;
-  command_id: string;
-}
-
 export const shell: Noun = {
   name: 'shell',
   summary: 'your login shell, on every cluster',
@@ -17,7 +12,7 @@ export const shell: Noun = {
       example: 'shell set /bin/zsh',
       formats: ['text', 'json', 'yaml'],
       async run({ api }, path): Promise<Answer> {
-        const json = await api.write<LoginPreferences>('PUT', '/me/login-preferences', { shell: path });
+        const json = await api.put('/me/login-preferences', { body: { shell: path } });
         const text = `Your login shell is ${json.shell}.`;
         return { json, text, said: 'It is in place everywhere once `andromeda wait key` has ended.' };
       },

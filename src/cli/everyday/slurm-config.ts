@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Answer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
-import { at, type Platform, type PlatformReader, query, type Reader } from '../net/api.ts';
+import type { Platform, PlatformReader, Reader } from '../net/api.ts';
 import { say } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
@@ -19,7 +19,9 @@ interface Options extends OrgOptions {
 
 /** Whose configuration it is. */
 interface Place {
-  path: string;
+  read(): Promise<Configuration>;
+  /** `about` is where the new one comes from. */
+  replace(platform: Platform, after: Configuration, about: string): Promise<Configuration>;
   /** As a sentence calls it. */
   name: string;
   isDefault: boolean;
@@ -28,6 +30,9 @@ interface Place {
 const flags = [orgFlag, optional('--default', 'what new clusters of the organization start with')];
 const yesFlag = optional('--yes', 'without asking');
 const formats = ['text', 'json', 'yaml'];
+
+const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
+const ofCluster = '/clusters/{clusterId}/scheduler-configuration';
 
 async function findPlace(
   { api, platform }: { api: Reader; platform: PlatformReader },
@@ -38,12 +43,22 @@ async function findPlace(
     throw usage('Name a cluster, or give --default for what new clusters start with.');
   if (wanted === undefined) {
     const { id, slug } = await findOrganization(api, options);
-    const path = at`/organizations/${id}/scheduler-configuration`;
-    return { path, name: `new clusters of ${slug}`, isDefault: true };
+    const path = { orgId: id };
+    return {
+      read: () => platform.get(ofOrganization, { path }),
+      replace: (to, body, about) => to.put(ofOrganization, { path, body, about }),
+      name: `new clusters of ${slug}`,
+      isDefault: true,
+    };
   }
   const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
-  const path = at`/clusters/${id}/scheduler-configuration` + query({ businessOrgId: organization.id });
-  return { path, name, isDefault: false };
+  const given = { path: { clusterId: id }, query: { businessOrgId: organization.id } };
+  return {
+    read: () => platform.get(ofCluster, given),
+    replace: (to, body, about) => to.put(ofCluster, { ...given, body, about }),
+    name,
+    isDefault: false,
+  };
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
@@ -62,7 +77,7 @@ async function replace(
 ): Promise<Answer> {
   if (isDeepStrictEqual(before, after)) return { json: before, text: '', said: 'Nothing to change.' };
   if (!yes) await confirm(place, before, after);
-  const json = await platform.replace<Configuration>(place.path, after, about);
+  const json = await place.replace(platform, after, about);
   return { json, text: '', said: `The Slurm configuration of ${place.name} is set.` };
 }
 
@@ -78,7 +93,7 @@ export const slurmConfig: Noun = {
       formats: ['yaml', 'json'],
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const place = await findPlace({ api, platform }, wanted, options);
-        return { json: await platform.get(place.path), text: '' };
+        return { json: await place.read(), text: '' };
       },
     }),
     writes<Options & { file: string }>({
@@ -94,7 +109,7 @@ export const slurmConfig: Noun = {
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const after = await readYaml(options.file);
         const place = await findPlace({ api, platform }, wanted, options);
-        const before = await platform.get<Configuration>(place.path);
+        const before = await place.read();
         return replace(platform, place, { before, after, about: options.file, yes: options.yes ?? false });
       },
     }),
@@ -106,13 +121,13 @@ export const slurmConfig: Noun = {
       formats,
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const place = await findPlace({ api, platform }, wanted, options);
-        const before = await platform.get<Configuration>(place.path);
+        const before = await place.read();
         const { editText } = await import('../edit.ts');
         const text = `# The Slurm configuration of ${place.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
         return editText('slurm.yaml', text, async (edited, file) => {
           const after = await parseYaml(edited, file);
           // Somebody else's change must not be undone by who looked earlier.
-          if (!isDeepStrictEqual(await platform.get(place.path), before))
+          if (!isDeepStrictEqual(await place.read(), before))
             throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
           return replace(platform, place, { before, after, about: file, yes: options.yes ?? false });
         });

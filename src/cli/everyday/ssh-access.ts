@@ -1,26 +1,18 @@
 /** Whether the caller can log in to a cluster now, and in words what is missing (contract, "SSH access object"). */
+
 import { isReadinessObstacle, readinessAdvice } from '../../domain/access-decision.ts';
-import { at, type PlatformReader, query } from '../net/api.ts';
+import type { PlatformReader } from '../net/api.ts';
+import type { Platform } from '../net/operations.ts';
 import type { Cluster } from './cluster.ts';
 
-export interface SshAccess {
-  hostname: string;
-  port: number;
-  username: string;
-  host_key: string;
-  ready: boolean;
-  reason: string;
-  ssh_key_set_generation: number;
-  key_fingerprints: string[];
-  shell: string;
-  observation_current: boolean;
-}
+export type SshAccess = Platform['SshAccess'];
 
 export function readSshAccess(
   platform: PlatformReader,
   { id, organization }: Pick<Cluster, 'id' | 'organization'>,
 ): Promise<SshAccess> {
-  return platform.get<SshAccess>(at`/clusters/${id}/ssh-access` + query({ organizationId: organization.id }));
+  const query = { organizationId: organization.id };
+  return platform.get('/clusters/{clusterId}/ssh-access', { path: { clusterId: id }, query });
 }
 
 /** What is missing, and what to do about it; the cluster is called `name`. */

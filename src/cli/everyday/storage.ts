@@ -1,26 +1,14 @@
 /** `andromeda storage`. */
+
 import { printer } from '../answer.ts';
-import { at } from '../net/api.ts';
+import type { Platform } from '../net/operations.ts';
 import { reads } from '../verb.ts';
 import { findOrganizations, type OrgOptions, orgFlag } from './caller.ts';
 import { unless } from './cluster.ts';
-import { type Condition, describeCondition, formatBytes } from './words.ts';
+import { describeCondition, formatBytes } from './words.ts';
 
-interface Backend {
-  type: string;
-  configured: string;
-  configuredQuotaBytes?: number;
-  purchasedRawBytes?: number;
-  ready?: Condition;
-}
-
-export interface StorageEntry {
-  clusterId: string;
-  clusterName: string;
-  lifecycleState: string;
-  state: string;
-  backends: Backend[];
-}
+type StorageEntry = Platform['StorageInventoryEntry'];
+type Backend = StorageEntry['backends'][number];
 
 const table = printer<{ entry: StorageEntry; backend?: Backend }>(
   {
@@ -46,7 +34,7 @@ export const storage = reads<OrgOptions>({
     const passing = organizations.length > 1 ? (['forbidden'] as const) : [];
     const lists = await Promise.all(
       organizations.map(({ id }) =>
-        unless(passing, platform.get<{ items: StorageEntry[] }>(at`/organizations/${id}/storage`)),
+        unless(passing, platform.get('/organizations/{orgId}/storage', { path: { orgId: id } })),
       ),
     );
     const items = lists.flatMap((list) => list?.items ?? []);

@@ -1,21 +1,14 @@
 /** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
 import type { Answer } from '../answer.ts';
 import { CliError, failure, usage } from '../exit.ts';
-import { at, type PlatformReader, query, type Reader } from '../net/api.ts';
+import type { PlatformReader, Reader } from '../net/api.ts';
 import { isWatched } from '../progress.ts';
 import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads } from '../verb.ts';
 import { findMe, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
-import {
-  type Cluster,
-  findCluster,
-  isInService,
-  listClusters,
-  type PlatformCluster,
-  unless,
-} from './cluster.ts';
-import { type ClusterOptions, optionsPath } from './clusters.ts';
-import { type AccessList, type Held, lackOfCluster, lackOfKeys, lackOfPermission } from './in-place.ts';
+import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';
+import { readOptions } from './clusters.ts';
+import { lackOfCluster, lackOfKeys, lackOfPermission } from './in-place.ts';
 import { listKeys } from './keys.ts';
 import { findMember, readPermissions } from './members.ts';
 import { type Look, waitFor } from './patience.ts';
@@ -125,10 +118,11 @@ const waitForPermission = reads<WaitOptions>({
       throw new CliError('forbidden', 'What has reached the clusters is shown to who holds clusters.read.');
     const concerned = slurmClusters(clusters);
     const found = await waitFor(timeoutMs, async () => {
-      const held: Held = await readPermissions(api, organization, userId);
+      const held = await readPermissions(api, organization, userId);
       return lookAtAll(concerned, async ({ id }) => {
-        const path = at`/organizations/${organization.id}/clusters/${id}/access`;
-        const told = await unless(['notFound'], api.get<AccessList>(path));
+        const path = { orgID: organization.id, clusterID: id };
+        const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path });
+        const told = await unless(['notFound'], access);
         return { lack: lackOfPermission(told, held), told };
       });
     });
@@ -151,12 +145,12 @@ const waitForCluster = reads<WaitOptions>({
   async run({ api, platform, options }, wanted = '') {
     const timeoutMs = timeoutOf(options);
     const cluster = await findCluster({ api, platform }, wanted, options);
-    const path = at`/clusters/${cluster.id}` + query({ businessOrgId: cluster.organization.id });
+    const one = { path: { clusterId: cluster.id }, query: { businessOrgId: cluster.organization.id } };
     const [found] = await waitFor(timeoutMs, () =>
       lookAtAll([cluster], async () => {
         const [current, reported] = await Promise.all([
-          platform.get<PlatformCluster>(path),
-          platform.get<ClusterOptions>(optionsPath(cluster)),
+          platform.get('/clusters/{clusterId}', one),
+          readOptions(platform, cluster),
         ]);
         const { lifecycleState } = current.status;
         if (lifecycleState === 'releasing' || !isInService({ ...cluster, platform: current }))

@@ -1,16 +1,10 @@
 /** Conditions, sizes and lists in words. */
-
-/** Whether something works (contract, "Cluster options"). */
-export interface Condition {
-  status: string;
-  reason?: string;
-  message?: string;
-}
+import type { Platform } from '../net/operations.ts';
 
 const answers: Record<string, string> = { True: 'yes', False: 'no', Unknown: 'unknown' };
 
 /** `yes`, or `no, NodesDown: two of four nodes are down`; undefined where nothing is known. */
-export function describeCondition(condition: Condition | undefined): string | undefined {
+export function describeCondition(condition: Platform['Condition'] | undefined): string | undefined {
   if (!condition) return undefined;
   const { status, reason, message } = condition;
   const answer = answers[status] ?? status;

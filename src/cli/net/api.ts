@@ -7,29 +7,31 @@ import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { freshSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
+import { type ApiName, type CallBy, type FilledFrom, fillPath, type Method } from './operations.ts';
 import { isObject, readText, send } from './request.ts';
 import { codeOf, describeTransport } from './transport-error.ts';
 import { join } from './url.ts';
 
 /** The Business API for who only looks. Every function throws one sentence when it refuses or cannot be reached. */
 export interface Reader {
-  get<T>(path: string): Promise<T>;
-  /** POSTs a question that changes nothing. `about` is put in front of a refusal of the body: a file's name. */
-  ask<T>(path: string, body: unknown, about?: string): Promise<T>;
+  get: CallBy<'Business', 'get'>;
+  /** POSTs a question that changes nothing. */
+  ask: CallBy<'Business', 'post'>;
 }
 
+/** Its changes, each with an idempotency key of its own and the audit reason. */
 export interface Api extends Reader {
-  /** A change, with an idempotency key of its own and the audit reason. */
-  write<T>(method: 'POST' | 'PUT', path: string, body?: unknown, about?: string): Promise<T>;
+  post: CallBy<'Business', 'post'>;
+  put: CallBy<'Business', 'put'>;
 }
 
 export interface PlatformReader {
-  get<T>(path: string): Promise<T>;
+  get: CallBy<'Platform', 'get'>;
 }
 
 export interface Platform extends PlatformReader {
   /** PUTs a whole document. */
-  replace<T>(path: string, body: unknown, about?: string): Promise<T>;
+  put: CallBy<'Platform', 'put'>;
 }
 
 export interface Client {
@@ -37,11 +39,14 @@ export interface Client {
   platform: Platform;
 }
 
-type ApiName = 'Business' | 'Platform';
+interface Request extends FilledFrom {
+  body?: unknown;
+  about?: string | undefined;
+}
 
-interface Request {
+interface Wanted {
   of: ApiName;
-  method: string;
+  method: Method;
   path: string;
   headers?: [string, string][];
   body?: unknown;
@@ -69,13 +74,13 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
   // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  async function once<T>({ of, method, path, headers = [], body, about }: Request): Promise<T> {
+  async function once<T>({ of, method, path, headers = [], body, about }: Wanted): Promise<T> {
     const session = await freshSession(state, selection, Date.now);
     const url = join(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const all: [string, string][] = [...headers, ['Accept', 'application/json'], authorization(session, url)];
     if (body !== undefined) all.push(['Content-Type', 'application/json']);
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    const response = await send({ method, url, headers: all, body: sent });
+    const response = await send({ method: method.toUpperCase(), url, headers: all, body: sent });
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
@@ -83,7 +88,7 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
   }
 
   /** A write keeps its headers over all attempts, so that it is done once. */
-  async function request<T>(wanted: Request): Promise<T> {
+  async function request<T>(wanted: Wanted): Promise<T> {
     for (const pause of pausesMs) {
       try {
         return await once<T>(wanted);
@@ -95,38 +100,27 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
     return once<T>(wanted);
   }
 
-  const ofBusiness: Pick<Request, 'of'> = { of: 'Business' };
-  const ofPlatform: Pick<Request, 'of'> = { of: 'Platform' };
+  // The types of the documents stop here: on the wire a call is a method, a path and JSON.
+  const call =
+    (of: ApiName, method: Method, headersOf?: () => [string, string][]) =>
+    (path: string, given: Request = {}): Promise<never> => {
+      const { body, about } = given;
+      const headers = headersOf?.() ?? [];
+      return request<never>({ of, method, path: fillPath(path, given), headers, body, about });
+    };
+  const command = (): [string, string][] => [
+    ['Idempotency-Key', randomUUID()],
+    ['Audit-Reason', auditReason],
+  ];
   return {
     api: {
-      get: (path) => request({ ...ofBusiness, method: 'GET', path }),
-      ask: (path, body, about) => request({ ...ofBusiness, method: 'POST', path, body, about }),
-      write: (method, path, body, about) => {
-        const headers: [string, string][] = [
-          ['Idempotency-Key', randomUUID()],
-          ['Audit-Reason', auditReason],
-        ];
-        return request({ ...ofBusiness, method, path, headers, body, about });
-      },
+      get: call('Business', 'get'),
+      ask: call('Business', 'post'),
+      post: call('Business', 'post', command),
+      put: call('Business', 'put', command),
     },
-    platform: {
-      get: (path) => request({ ...ofPlatform, method: 'GET', path }),
-      replace: (path, body, about) => request({ ...ofPlatform, method: 'PUT', path, body, about }),
-    },
+    platform: { get: call('Platform', 'get'), put: call('Platform', 'put') },
   };
-}
-
-/** A path with what is put into it escaped. */
-export function at(parts: TemplateStringsArray, ...values: string[]): string {
-  return String.raw({ raw: parts }, ...values.map(encodeURIComponent));
-}
-
-/** The query of a path, from what is there. */
-export function query(values: Record<string, string | number | undefined>): string {
-  const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(values))
-    if (value !== undefined) given.append(name, String(value));
-  return given.size === 0 ? '' : `?${given}`;
 }
 
 function judge<T>(api: string, url: URL, status: number, body: unknown, about: string | undefined): T {

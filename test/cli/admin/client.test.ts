@@ -36,9 +36,11 @@ test('every admin command explains itself, with an example', () => {
     'apply',
     'export',
     'audit',
-    'audit verify',
+    ...['verify', 'head', 'key'].map((verb) => `audit ${verb}`),
     ...['list', 'add', 'rename', 'domains', 'retire'].map((verb) => `organization ${verb}`),
-    ...['list', 'add', 'staff', 'password', 'deactivate', 'reactivate'].map((verb) => `person ${verb}`),
+    ...['list', 'add', 'staff', 'password', 'identities', 'rebind', 'deactivate', 'reactivate'].map(
+      (verb) => `person ${verb}`,
+    ),
     ...['list', 'add', 'role', 'username', 'permissions', 'remove'].map((verb) => `member ${verb}`),
     ...['list', 'add', 'check', 'release'].map((verb) => `cluster ${verb}`),
     ...['list', 'admit', 'quarantine'].map((verb) => `machine ${verb}`),
@@ -161,7 +163,7 @@ test('control characters of names never reach the terminal, nor break a row', as
   const { stdout } = await run(['admin', 'person', 'list']);
   assert.equal(
     stdout,
-    'EMAIL                NAME      STATE   STAFF  ID\nbob@physics.example  B [2J ob  active  -      user_bob\n',
+    'EMAIL                NAME           STATE   STAFF  ID\nbob@physics.example  B\\u001b[2J ob  active  -      user_bob\n',
   );
 });
 

@@ -1,4 +1,6 @@
 /** What both APIs answer to a member of one organization with a Slurm cluster and a Kubernetes cluster. */
+
+import type { Platform } from '../../../src/cli/net/operations.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import type { Routes } from '../small-api.ts';
 
@@ -30,7 +32,7 @@ export function platformCluster(id: string, name: string, lifecycleState = 'acti
 export const alpha = platformCluster(alphaId, 'alpha');
 export const gamma = platformCluster(gammaId, 'gamma');
 
-export const access = {
+export const access: Platform['SshAccess'] = {
   hostname: 'gateway.example',
   port: 2222,
   username: 'ada',
@@ -42,7 +44,7 @@ export const access = {
   manifest_generation: 3,
   observed_manifest_generation: 3,
   ssh_key_set_generation: 2,
-  key_fingerprints: [] as string[],
+  key_fingerprints: [],
   shell: '/bin/bash',
   observation_current: true,
   observed_at: at,
@@ -51,7 +53,7 @@ export const access = {
 /** `ssh-access` of alpha. */
 export const accessRoute = `GET /clusters/${alphaId}/ssh-access?organizationId=org_1`;
 
-export const options = {
+export const options: Platform['ClusterOptions'] = {
   state: 'available',
   observedAt: at,
   scheduler: {

@@ -3,7 +3,12 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import { lackOfCluster, lackOfKeys, lackOfPermission } from '../../../src/cli/everyday/in-place.ts';
+import {
+  type Applied,
+  lackOfCluster,
+  lackOfKeys,
+  lackOfPermission,
+} from '../../../src/cli/everyday/in-place.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json } from '../harness.ts';
@@ -42,13 +47,17 @@ test('a key or shell change is in place when observation_current, ssh_key_set_ge
 });
 
 test('a permission is in place when the list that the cluster applied says so', () => {
-  const held = (...permissions: string[]) => ({ user_id: 'u', role: 'member', permissions });
-  const list = (state: string, mode?: string) => ({
+  const held = (...permissions: string[]) => ({ user_id: 'u', role: 'member' as const, permissions });
+  const list = (state: Applied['state'], mode?: 'use' | 'admin'): Applied => ({
     state,
     users: [{ user_id: 'other', access_mode: 'use' }, ...(mode ? [{ user_id: 'u', access_mode: mode }] : [])],
   });
   const anew = 'its access list is being made anew';
-  const rows: [Parameters<typeof lackOfPermission>[0], ReturnType<typeof held>, string | undefined][] = [
+  const rows: [
+    Parameters<typeof lackOfPermission>[0],
+    Parameters<typeof lackOfPermission>[1],
+    string | undefined,
+  ][] = [
     [list('converged', 'use'), held('clusters.ssh'), undefined],
     [list('converged', 'admin'), held('clusters.configure'), undefined],
     [list('converged', 'admin'), { ...held('organization.owner'), role: 'owner' }, undefined],
@@ -65,7 +74,8 @@ test('a permission is in place when the list that the cluster applied says so', 
 });
 
 test('a cluster is in place when it is active and its scheduler ready', () => {
-  const ready = { ...options, scheduler: { ...options.scheduler, ready: { status: 'True' } } };
+  const condition = { type: 'SUNKReady', status: 'True', observedGeneration: 1 } as const;
+  const ready = { ...options, scheduler: { ...options.scheduler, ready: condition } };
   assert.equal(lackOfCluster('active', ready), undefined);
   assert.equal(lackOfCluster('provisioning', ready), 'it is provisioning');
   assert.equal(lackOfCluster('active', { ...ready, state: 'unknown' }), 'it has not reported');
