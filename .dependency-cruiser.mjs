@@ -92,16 +92,10 @@ export default {
     },
     {
       name: 'no-circles',
-      comment: 'types included; but in gateway a session, its events and its relay still know each other',
-      severity: 'error',
-      from: { pathNot: '^src/gateway/' },
-      to: { circular: true },
-    },
-    {
-      name: 'no-circles-of-values',
+      comment: 'types included',
       severity: 'error',
       from: {},
-      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+      to: { circular: true },
     },
     {
       name: 'no-orphans',

@@ -3,7 +3,23 @@
  * what was asked to be run and where forwards went. Never what was typed or shown.
  */
 import type { Attempt, Subject } from './decision.ts';
-import type { SessionInfo } from './session.ts';
+
+/** A session as an operator sees it. */
+export interface SessionInfo {
+  id: string;
+  loginName: string;
+  clusterId: string;
+  userId: string;
+  username: string;
+  keyId: string;
+  fingerprint: string;
+  remoteAddress: string;
+  loginNode: string;
+  openedAt: string;
+  channels: number;
+  bytesUp: number;
+  bytesDown: number;
+}
 
 export type GatewayEvent =
   | { kind: 'opened'; at: number; session: SessionInfo }

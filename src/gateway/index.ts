@@ -14,10 +14,10 @@ import { plainAddress } from '../source-address.ts';
 import { createAdmission, type Refusal, tooMany } from './admission.ts';
 import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
-import type { GatewayEvent } from './events.ts';
+import type { GatewayEvent, SessionInfo } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { awaitProxyHeader } from './proxy-protocol.ts';
-import { type Session, type SessionInfo, startSession } from './session.ts';
+import { type Session, startSession } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
 import { turnAway } from './turn-away.ts';
 

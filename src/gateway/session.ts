@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts';
 import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
-import { createUses, type GatewayEvent } from './events.ts';
+import { createUses, type GatewayEvent, type SessionInfo } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
 import { authSuccess, DISCONNECT, keepalive } from './messages.ts';
@@ -30,23 +30,6 @@ export interface SessionContext {
   /** The person has proved their key: no stranger any more. */
   onProven(session: Session): void;
   onClosed(session: Session): void;
-}
-
-/** A session as an operator sees it. */
-export interface SessionInfo {
-  id: string;
-  loginName: string;
-  clusterId: string;
-  userId: string;
-  username: string;
-  keyId: string;
-  fingerprint: string;
-  remoteAddress: string;
-  loginNode: string;
-  openedAt: string;
-  channels: number;
-  bytesUp: number;
-  bytesDown: number;
 }
 
 export interface Session {
