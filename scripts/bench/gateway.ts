@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import type { Route } from '../../src/gateway/decision.ts';
 import { startGateway } from '../../src/gateway/index.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 
 export interface GatewayOrder {
   port: number;

@@ -4,7 +4,7 @@ import { connect } from 'node:http2';
 import { createInterface } from 'node:readline';
 import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
 
 export interface LoadOrder {

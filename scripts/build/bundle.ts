@@ -12,7 +12,11 @@ import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { partsKey } from './executable/parts.ts';
 
 /** Files whose dynamic imports begin parts. */
-const entries = ['src/main.ts', 'src/login-node/main.ts', 'src/sync/drivers/kubernetes/client.ts'];
+const entries = [
+  'src/main.ts',
+  'src/sync/drivers/simulated/login-node/main.ts',
+  'src/sync/drivers/kubernetes/client.ts',
+];
 const shared = ['src/domain/error.ts'];
 const start = 'scripts/build/executable/start.ts';
 
@@ -45,7 +49,7 @@ export async function bundleProgram(root: string): Promise<Bundle> {
     // Asked for by code that then does not use it.
     define: { __dirname: '"/"' },
     supported: { 'dynamic-import': false },
-    // Nothing lies beside the executable, so no code may look there (src/embedded.ts).
+    // Nothing lies beside the executable, so no code may look there (src/lib/packaging.ts).
     logOverride: { 'empty-import-meta': 'error' },
     plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(root, addons), standIns(root)],
   };
@@ -137,8 +141,8 @@ function standIns(root: string): Plugin {
   return {
     name: 'stand-ins',
     setup(build) {
-      build.onResolve({ filter: /\/embedded\.ts$/ }, () => ({
-        path: join(root, 'scripts/build/executable/embedded.ts'),
+      build.onResolve({ filter: /\/packaging\.ts$/ }, () => ({
+        path: join(root, 'scripts/build/executable/packaging.ts'),
       }));
       // commander needs it only for commands that are programs of their own, and it takes two milliseconds to load.
       build.onResolve({ filter: /^node:child_process$/ }, ({ path, importer }) =>

@@ -26,7 +26,7 @@ giveParts({
 });
 for (const name of parts) code.load(name);
 const { run } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
-const { components } = code.load('app-components') as typeof import('../../src/app-components.ts');
+const { components } = code.load('app/components') as typeof import('../../src/app/components.ts');
 await run(['version'], { components } as ServerCommands);
 // Seeds make the same bytes of the same source. What was compiled with other flags than those it meets is refused, so
 // the flags are as usual again.

@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path';
 import type { SignedHead } from '../domain/audit-head.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SignedHead } from '../domain/audit-head.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { type AuditPosition, findPosition, listHeads, setPosition } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';

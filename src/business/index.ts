@@ -8,7 +8,6 @@ import type { operations } from '../api/business.ts';
 import type { OperationsOf } from '../domain/operation.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { setLoginPreferences } from './login-preferences.ts';
-import { operatorAdmitMachine, operatorListMachines, operatorQuarantineMachine } from './machines.ts';
 import { getMe } from './me.ts';
 import {
   getMemberPermissions,
@@ -39,6 +38,11 @@ import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './
 import { operatorListIdentities, operatorRebindIdentity } from './operator/identities.ts';
 import { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
 import {
+  operatorAdmitMachine,
+  operatorListMachines,
+  operatorQuarantineMachine,
+} from './operator/machines.ts';
+import {
   operatorCreateOrganization,
   operatorListMembers,
   operatorListOrganizations,
@@ -53,6 +57,12 @@ import {
   operatorSetPassword,
   operatorSetStaffKeys,
 } from './operator/people.ts';
+import {
+  listReservations,
+  operatorCreateReservation,
+  operatorEndReservation,
+  operatorListReservations,
+} from './operator/reservations.ts';
 import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
 import {
@@ -63,12 +73,6 @@ import {
   operatorListPurchases,
   quotePurchase,
 } from './purchases.ts';
-import {
-  listReservations,
-  operatorCreateReservation,
-  operatorEndReservation,
-  operatorListReservations,
-} from './reservations.ts';
 import { getResourceAccess, listResourceGrants } from './resource-grants.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 

@@ -2,6 +2,7 @@
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
+import { whileUnchanged } from '../store/cache.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import {
@@ -10,7 +11,6 @@ import {
   listMembers as listOrganizationMembers,
 } from '../store/members.ts';
 import { updateMemberPermissions } from '../store/memberships.ts';
-import { whileUnchanged } from '../store/unchanged.ts';
 import { membershipBody } from './me.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';

@@ -12,13 +12,13 @@
 import { Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
+import { endIfStuck } from './end-process.ts';
 import type { EnvironmentOptions } from './environment.ts';
-import { everyday } from './everyday.ts';
+import { everyday } from './everyday/index.ts';
 import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
 import { collect, environmentFlags, example, outputFlag } from './flags.ts';
 import { report, watchOutput } from './output.ts';
 import type { ServeOptions, ServerCommands } from './server-commands.ts';
-import { endIfStuck } from './stuck.ts';
 
 /** Runs one command line (without `node` and the script's name) and resolves to the exit status. */
 export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
@@ -127,7 +127,7 @@ export async function createProgram(
       ),
     )
     .action(async (shell: string) =>
-      done((await import('./commands/completion.ts')).completion(shell, program)),
+      done((await import('./commands/completion/index.ts')).completion(shell, program)),
     );
 
   program

@@ -3,7 +3,7 @@
  * and a delay for failures. A source is an address, or a network of 64 bits (IPv6). A source with a live session is
  * spared what is there against strangers. What persons may do is not decided here.
  */
-import { sourceNetwork } from '../source-address.ts';
+import { sourceNetwork } from '../lib/source-address.ts';
 import { createBackoff } from './backoff.ts';
 import type { GatewayLimits } from './limits.ts';
 import { createRate } from './rate.ts';

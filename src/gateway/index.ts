@@ -9,17 +9,17 @@
  * allows → the end, from whichever side, or by recheck(), close() and stop() with a line that says why.
  */
 import { createServer, type Socket } from 'node:net';
-import type { Logger } from '../log.ts';
-import { plainAddress } from '../source-address.ts';
+import type { Logger } from '../lib/log.ts';
+import { plainAddress } from '../lib/source-address.ts';
 import { createAdmission, type Refusal, tooMany } from './admission.ts';
 import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
 import type { GatewayEvent, SessionInfo } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { awaitProxyHeader } from './proxy-protocol.ts';
+import { turnAway } from './refuse-connection.ts';
 import { type Session, startSession } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
-import { turnAway } from './turn-away.ts';
 
 export interface GatewayOptions {
   listen: { host: string; port: number };

@@ -3,8 +3,9 @@
  * Refused; RFC 4254). The relay asks it about every message that asks for something and obeys the answer.
  * What is not named here is refused.
  */
+
+import { isLoopback } from '../ssh/loopback.ts';
 import { commandLine, loginShellLine } from './exec-line.ts';
-import { isLoopback } from './loopback.ts';
 
 export type Side = 'client' | 'node';
 

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';

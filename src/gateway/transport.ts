@@ -13,7 +13,7 @@ import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
 import { maxWaitMs } from './rate.ts';
-import { createReading, type Reading } from './reading.ts';
+import { createReading, type Reading } from './read-scheduling.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
 import { message, reader, WireError } from './wire.ts';

@@ -13,13 +13,13 @@ import express, {
 } from 'express';
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
-import type { Logger } from '../log.ts';
-import { clientAddress, type TrustedProxies } from '../source-address.ts';
+import type { Logger } from '../lib/log.ts';
+import { clientAddress, type TrustedProxies } from '../lib/source-address.ts';
 import { createBodyReader } from './body.ts';
 import { type CheckRequest, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
+import { createDocs } from './docs/index.ts';
 import type { DocsSignIn } from './docs/session.ts';
-import { createDocs } from './docs.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField } from './errors.ts';
 import { sendJson } from './reply.ts';

@@ -1,7 +1,7 @@
 /** Bounds on connections, so that neither one address nor many can take them all, or the process's memory. */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import type { Logger } from '../log.ts';
-import { clientAddress, sourceNetwork, type TrustedProxies } from '../source-address.ts';
+import type { Logger } from '../lib/log.ts';
+import { clientAddress, sourceNetwork, type TrustedProxies } from '../lib/source-address.ts';
 
 export interface ConnectionLimit {
   /** Connections of one address (IPv6: of 64 bits); an eighth of it while more than half of all are taken. */

@@ -1,6 +1,6 @@
 /** The OpenAPI documents: the truth of both APIs, read once at start (as JSON made from openapi/*.yaml). */
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { programText } from '../embedded.ts';
+import { programText } from '../lib/packaging.ts';
 
 export type Document = OpenAPIV3_1.Document;
 

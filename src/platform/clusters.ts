@@ -1,9 +1,9 @@
 /** Running clusters. */
 import { DomainError } from '../domain/error.ts';
+import { whileUnchanged } from '../store/cache.ts';
 import { type ClusterOfPage, listClusterPage } from '../store/clusters.ts';
 import { listGrantedClusters } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
-import { whileUnchanged } from '../store/unchanged.ts';
 import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';

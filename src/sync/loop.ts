@@ -1,6 +1,6 @@
 /** Which workers there are, and what they are told: one for each side of each cluster. */
 import { allSides, type Side, sidesOf } from '../domain/side.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import { listListedOrganizations } from '../store/access-list-users.ts';
 import { type Cluster, findCluster, listConcernedClusters, listDrivenClusters } from '../store/clusters.ts';
 import type { Change, Store } from '../store/index.ts';

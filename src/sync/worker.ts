@@ -1,7 +1,7 @@
 /** The worker of one side of one cluster: when it runs, how long it backs off, and the driver that it holds. */
 import type { Side } from '../domain/side.ts';
 import { sidesOf } from '../domain/side.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../lib/log.ts';
 import { type Cluster, findCluster } from '../store/clusters.ts';
 import { retryDelay } from './back-off.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';

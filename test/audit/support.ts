@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { auditHash } from '../../src/domain/audit.ts';
-import type { Logger } from '../../src/log.ts';
+import type { Logger } from '../../src/lib/log.ts';
 import { appendAuditEntry } from '../../src/store/audit.ts';
 import type { Store } from '../../src/store/index.ts';
 import { physics } from '../support/app.ts';

@@ -195,7 +195,7 @@ Next:
 
 test('the settings on the pages are ones that the service takes', async () => {
   using directory = temporaryDirectory();
-  const { readConfig } = await import('../../src/config.ts');
+  const { readConfig } = await import('../../src/config/index.ts');
   mkdirSync(join(directory.path, 'tls'));
   for (const name of ['chain.pem', 'key.pem']) writeFileSync(join(directory.path, 'tls', name), 'x');
   const file = join(directory.path, 'andromeda.yaml');

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Decision, Route } from '../../src/gateway/decision.ts';
 import type { GatewayEvent } from '../../src/gateway/events.ts';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/index.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { freePorts } from '../support/ports.ts';
 
 /** Why these tests cannot run here, or false. */

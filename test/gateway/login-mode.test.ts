@@ -1,7 +1,7 @@
 /** Login modes: `Shared`, everyone uses one login node; `PerUser`, each person has their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAuthorize } from '../../src/app-authorize.ts';
+import { createAuthorize } from '../../src/app/authorize-login.ts';
 import type { LoginNodeReport } from '../../src/domain/manifest.ts';
 import { findObservation, recordSlurmReport, reportOf } from '../../src/store/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
 import { createApi } from '../../src/http/api.ts';
 import { loadDocument } from '../../src/http/document.ts';
-import { createLogger } from '../../src/log.ts';
-import { createTrustedProxies } from '../../src/source-address.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { eventually } from '../support/app.ts';
 
 /** The Business API with operations that fail as told. */

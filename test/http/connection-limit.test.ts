@@ -4,8 +4,8 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { listen } from '../../src/http/listen.ts';
-import { createLogger } from '../../src/log.ts';
-import { createTrustedProxies } from '../../src/source-address.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createTrustedProxies } from '../../src/lib/source-address.ts';
 
 async function start({ perSource = 16, inAll = 64, proxies = [] as string[] } = {}) {
   const log: string[] = [];

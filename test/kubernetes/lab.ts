@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
 import type { KubernetesSideReport } from '../../src/domain/manifest.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
 import type { KubernetesDriver } from '../../src/sync/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { ownLabels } from '../../src/domain/kubernetes-bindings.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { checkKubernetes } from '../../src/sync/drivers/kubernetes/check.ts';
 import { type KubernetesClient, openClient } from '../../src/sync/drivers/kubernetes/client.ts';
 import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { Manifest, ManifestAccount, SlurmReport } from '../../src/domain/manifest.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
 import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { createSlurmDriver, type RealSlurmDriver } from '../../src/sync/drivers/slurm/index.ts';
 import type { SlurmLab } from './lab.ts';
 

@@ -1,7 +1,7 @@
 /** `ssh-access` and the gateway decide alike, whatever happened before. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAuthorize } from '../../src/app-authorize.ts';
+import { createAuthorize } from '../../src/app/authorize-login.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';

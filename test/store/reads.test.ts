@@ -3,8 +3,8 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
+import { whileUnchanged } from '../../src/store/cache.ts';
 import type { Store, Tx } from '../../src/store/index.ts';
-import { whileUnchanged } from '../../src/store/unchanged.ts';
 import { openTestStore } from '../support/store.ts';
 
 const counter = async (store: Pick<Store, 'read'>) =>

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
 import {

@@ -5,7 +5,7 @@ import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { clusterOptions } from '../../src/domain/options.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { optionFacts } from '../../src/platform/options.ts';
 import { findCluster, startRelease } from '../../src/store/clusters.ts';
 import { createGrant } from '../../src/store/grants.ts';

@@ -2,7 +2,7 @@
  * What the executable runs first. Its code is in parts, each a script with what V8 made of it, so that `version` and
  * `call` need not carry the server; its addons are files that the system's loader can open.
  *
- *   start.ts (here) → src/main.ts or src/login-node/main.ts → code.ts (other parts, when they are imported)
+ *   start.ts (here) → src/main.ts or the login node's main.ts → code.ts (other parts, when they are imported)
  *                                                           → addons.ts → cache-place.ts (native addons)
  *
  * Code asks for all of it by way of parts.ts.
@@ -26,7 +26,7 @@ giveParts({
 
 if (process.argv[2] === loginNodeRole) {
   process.argv.splice(2, 1);
-  import('../../../src/login-node/main.ts');
+  import('../../../src/sync/drivers/simulated/login-node/main.ts');
 } else if (process.argv[2] === exitRole) {
   process.exitCode = Number(process.argv[3]);
 } else {

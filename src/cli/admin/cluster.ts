@@ -10,8 +10,8 @@ import { pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
 import { describeCheck } from './cluster-check.ts';
+import { lists } from './common-verbs.ts';
 import { absolutePaths } from './lab-file.ts';
-import { lists } from './usual.ts';
 
 type Cluster = Business['OperatorCluster'];
 

@@ -7,7 +7,7 @@ import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, repeatable, required, writes } from '../verb.ts';
-import { lists } from './usual.ts';
+import { lists } from './common-verbs.ts';
 
 type Organization = Business['OperatorOrganization'];
 

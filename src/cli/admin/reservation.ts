@@ -6,7 +6,7 @@ import type { Business } from '../net/operations.ts';
 import { parseTime } from '../time.ts';
 import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
-import { changesOne, lists } from './usual.ts';
+import { changesOne, lists } from './common-verbs.ts';
 
 type Reservation = Business['Reservation'];
 

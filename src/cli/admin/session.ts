@@ -3,7 +3,7 @@
 import { printer } from '../answer.ts';
 import type { Business } from '../net/operations.ts';
 import type { Noun } from '../verb.ts';
-import { changesOne, lists } from './usual.ts';
+import { changesOne, lists } from './common-verbs.ts';
 
 type SshSession = Business['Session'];
 

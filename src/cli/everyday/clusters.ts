@@ -7,7 +7,7 @@ import { formatTable } from '../table.ts';
 import { type Noun, reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster, listClusters, unless } from './cluster.ts';
-import { describeCondition, formatBytes } from './words.ts';
+import { describeCondition, formatBytes } from './describe.ts';
 
 const table = printer<Cluster>(
   {

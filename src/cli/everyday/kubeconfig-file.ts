@@ -2,10 +2,10 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { type Document, isMap, isSeq, parseDocument, type YAMLSeq } from 'yaml';
+import { writeWhole } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
-import { writeWhole } from '../whole-file.ts';
 import { reasonOf } from '../yaml-file.ts';
 import { type Expected, forKubectl, isOurUser } from './kubeconfig-shape.ts';
 

@@ -2,10 +2,10 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Answer } from '../answer.ts';
+import { writeWhole } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import type { PlatformReader } from '../net/api.ts';
 import { optional, reads } from '../verb.ts';
-import { writeWhole } from '../whole-file.ts';
 import { reasonOf } from '../yaml-file.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUuid } from '../../domain/id.ts';
+import { writeWhole } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { stateDirectory } from '../session/profile-file.ts';
-import { writeWhole } from '../whole-file.ts';
 import { reasonOf } from '../yaml-file.ts';
 import type { Cluster } from './cluster.ts';
 import type { SshAccess } from './ssh-access.ts';

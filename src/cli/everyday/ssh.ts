@@ -11,7 +11,7 @@ import { type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster } from './cluster.ts';
 import { listKeys, registerKey } from './keys.ts';
 import { findIdentityFile, listLocalKeys } from './local-keys.ts';
-import { waitFor } from './patience.ts';
+import { waitFor } from './poll.ts';
 import { describeMissing, isOnItsWay, readSshAccess, type SshAccess } from './ssh-access.ts';
 import { hostAlias, isReachable, rememberHostKeys, sshOptions } from './ssh-host.ts';
 

@@ -5,7 +5,7 @@ import type { Platform } from '../net/operations.ts';
 import { reads } from '../verb.ts';
 import { findOrganizations, type OrgOptions, orgFlag } from './caller.ts';
 import { unless } from './cluster.ts';
-import { describeCondition, formatBytes } from './words.ts';
+import { describeCondition, formatBytes } from './describe.ts';
 
 type StorageEntry = Platform['StorageInventoryEntry'];
 type Backend = StorageEntry['backends'][number];

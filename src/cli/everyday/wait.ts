@@ -8,10 +8,10 @@ import { type Noun, optional, reads } from '../verb.ts';
 import { findMe, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';
 import { readOptions } from './clusters.ts';
-import { lackOfCluster, lackOfKeys, lackOfPermission } from './in-place.ts';
+import { lackOfCluster, lackOfKeys, lackOfPermission } from './convergence.ts';
 import { listKeys } from './keys.ts';
 import { findMember, readPermissions } from './members.ts';
-import { type Look, waitFor } from './patience.ts';
+import { type Look, waitFor } from './poll.ts';
 import { readSshAccess } from './ssh-access.ts';
 
 interface Apis {

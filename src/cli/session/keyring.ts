@@ -3,9 +3,9 @@
  * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
  */
 import { visibleLine } from '../../domain/visible-text.ts';
+import { leaveThreadBehind } from '../end-process.ts';
 import { failure } from '../exit.ts';
 import { say } from '../output.ts';
-import { leaveThreadBehind } from '../stuck.ts';
 
 type Native = typeof import('@napi-rs/keyring');
 type Entry = InstanceType<Native['AsyncEntry']>;

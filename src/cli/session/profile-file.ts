@@ -5,9 +5,9 @@
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { writeWhole } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
-import { writeWhole } from '../whole-file.ts';
 import { parseSession, type Session } from './session.ts';
 
 export interface ProfileFile {

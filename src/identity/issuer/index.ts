@@ -19,8 +19,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import { DomainError } from '../../domain/error.ts';
-import type { Logger } from '../../log.ts';
-import { createTrustedProxies, type TrustedProxies } from '../../source-address.ts';
+import type { Logger } from '../../lib/log.ts';
+import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { createBrowsers } from './browser.ts';
 import { docsClientId, issuerClients } from './clients.ts';

@@ -1,6 +1,6 @@
 /** The page where people change their own password: the current one counts as a sign-in does, with the same throttles. */
 import { DomainError } from '../../domain/error.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../lib/log.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import type { Store } from '../../store/index.ts';
 import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../store/passwords.ts';

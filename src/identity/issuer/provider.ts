@@ -2,7 +2,7 @@
 import type { EventEmitter } from 'node:events';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import Provider from 'oidc-provider';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import type { IssuerClient } from './clients.ts';
 import { configuration } from './configuration.ts';

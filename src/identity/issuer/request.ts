@@ -1,6 +1,6 @@
 /** What our pages and the library see of a request. */
 import type { IncomingMessage } from 'node:http';
-import { clientAddress, type TrustedProxies } from '../../source-address.ts';
+import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
 
 /** No form of ours and no token request is near this. */
 export const mostBodyBytes = 16 * 1024;

@@ -1,7 +1,7 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Logger } from '../../log.ts';
-import { sourceNetwork, type TrustedProxies } from '../../source-address.ts';
+import type { Logger } from '../../lib/log.ts';
+import { sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Cors } from './cors.ts';
 import type { DevicePages } from './device-pages.ts';
 import { messagePage } from './pages/error.ts';

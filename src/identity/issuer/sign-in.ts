@@ -12,7 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { foldEmail } from '../../domain/email.ts';
-import { sourceNetwork } from '../../source-address.ts';
+import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPassword, type PasswordAccount } from '../../store/passwords.ts';
 import { verifyPassword } from '../password.ts';

@@ -1,5 +1,5 @@
 /** Removes expired records now and then, a few at a time so that nobody else's write waits long. */
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import { deleteExpiredIssuerRecords } from '../../store/issuer-records.ts';
 

@@ -18,7 +18,7 @@ import {
   SqliteDriver,
   SqliteQueryCompiler,
 } from 'kysely';
-import { giveWay } from '../../turn.ts';
+import { giveWay } from '../../lib/event-loop.ts';
 import { asDamage } from './sqlite-fault.ts';
 
 export interface StatementCache {

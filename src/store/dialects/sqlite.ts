@@ -8,7 +8,7 @@
  */
 import Database from 'better-sqlite3';
 import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
-import { giveWay } from '../../turn.ts';
+import { giveWay } from '../../lib/event-loop.ts';
 import type { Schema } from '../schema.ts';
 import { asDamage } from './sqlite-fault.ts';
 import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';

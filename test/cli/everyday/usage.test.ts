@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
-import { everyday } from '../../../src/cli/everyday.ts';
+import { everyday } from '../../../src/cli/everyday/index.ts';
 import { CliError, contractStatus, exitStatus, type Failed, outcomeOf } from '../../../src/cli/exit.ts';
 import { addNoun, addVerb } from '../../../src/cli/verb.ts';
 import { kubeconfig } from '../../../src/domain/kubeconfig.ts';

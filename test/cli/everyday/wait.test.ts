@@ -8,7 +8,7 @@ import {
   lackOfCluster,
   lackOfKeys,
   lackOfPermission,
-} from '../../../src/cli/everyday/in-place.ts';
+} from '../../../src/cli/everyday/convergence.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json } from '../harness.ts';

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../../src/gateway/index.ts';
-import { createLogger } from '../../../src/log.ts';
-import { type LoginNode, startLoginNode } from '../../../src/login-node/index.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { type LoginNode, startLoginNode } from '../../../src/sync/drivers/simulated/login-node/index.ts';
 import { type Lab, openLab, whyNot } from '../lab.ts';
 
 export type Kind = 'sshd' | 'the embedded login node';

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createIssuer, type Issuer } from '../../../src/identity/issuer/index.ts';
-import { createLogger } from '../../../src/log.ts';
-import { createTrustedProxies } from '../../../src/source-address.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { createTrustedProxies } from '../../../src/lib/source-address.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { setPassword } from '../../../src/store/passwords.ts';
 

@@ -176,7 +176,7 @@ test('the keys are a file that only its owner reads; a broken one is told, not r
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.slice(0, 100));
   const { createIssuer } = await import('../../../src/identity/issuer/index.ts');
-  const { createLogger } = await import('../../../src/log.ts');
+  const { createLogger } = await import('../../../src/lib/log.ts');
   const { url, dataDir, store } = harness;
   const log = createLogger('silent');
   const options = { url, dataDir, store, audience, cliClientId: cli, log };

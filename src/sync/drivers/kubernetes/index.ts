@@ -15,7 +15,7 @@ import {
 } from '../../../domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
 import type { KubernetesSideReport } from '../../../domain/manifest.ts';
-import type { Logger } from '../../../log.ts';
+import type { Logger } from '../../../lib/log.ts';
 import type { KubernetesDriver, KubernetesOutcome } from '../../driver.ts';
 import { type KubernetesClient, openClient } from './client.ts';
 import { createFaults } from './faults.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { ManifestAccount } from '../../../domain/manifest.ts';
 import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
 import { homeOf } from '../../../domain/username.ts';
-import { giveWay } from '../../../turn.ts';
+import { giveWay } from '../../../lib/event-loop.ts';
 import type { Foreign } from './foreign.ts';
 
 export interface SimulatedState {

@@ -10,7 +10,7 @@
 import { join } from 'node:path';
 import type { Manifest, SlurmReport } from '../../../domain/manifest.ts';
 import type { SlurmSettings } from '../../../domain/slurm-settings.ts';
-import type { Logger } from '../../../log.ts';
+import type { Logger } from '../../../lib/log.ts';
 import type { SlurmDriver } from '../../driver.ts';
 import { createQueue } from '../../queue.ts';
 import {

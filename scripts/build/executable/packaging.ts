@@ -1,0 +1,33 @@
+/** Stands in for src/lib/packaging.ts in the executable: its texts are inside, and its processes are itself again. */
+import { dirname } from 'node:path';
+import { parts } from './parts.ts';
+import { exitRole, loginNodeRole } from './role.ts';
+
+export const codeRoot: string = dirname(process.execPath);
+
+export const programFile: string = process.execPath;
+
+export const isOneFile: boolean = true;
+
+export const commandName: string = process.argv0;
+
+export function programText(path: string): string {
+  return parts().text(path);
+}
+
+export function loginNodeArguments(): string[] {
+  return [loginNodeRole];
+}
+
+export function exitArguments(status: number): string[] {
+  return [exitRole, String(status)];
+}
+
+/** Where addons are unpacked: another process must come to the same place (addons.ts). */
+export function inheritedEnvironment(): Record<string, string> {
+  const names = ['HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'CACHE_DIRECTORY'];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
+
+/** The code comes with what V8 made of it (code.ts). */
+export function keepCompiled(): void {}

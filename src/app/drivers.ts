@@ -1,0 +1,165 @@
+/** A part of the composition root: the drivers of clusters. */
+import { join } from 'node:path';
+import type { Config } from '../config/index.ts';
+import { DomainError } from '../domain/error.ts';
+import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
+import type { LabCluster } from '../domain/lab.ts';
+import { findHostOwners } from '../lib/host-ids.ts';
+import type { Logger } from '../lib/log.ts';
+import { type Cluster, findCluster } from '../store/clusters.ts';
+import type { Store } from '../store/index.ts';
+import { findKubernetesAccess } from '../store/kubernetes-access.ts';
+import { findOrganization } from '../store/organizations.ts';
+import type { KubernetesDriver, SlurmDriver } from '../sync/index.ts';
+
+/** Where people sign in, and the name that the API servers take from their tokens. */
+function usernameRule({ identity }: Config) {
+  return {
+    claim: identity.kubernetes?.usernameClaim ?? 'email',
+    issuer: identity.issuer ?? identity.embedded.url,
+  };
+}
+
+type ClusterSettings = Pick<LabCluster, 'slurm' | 'kubernetes' | 'simulated'>;
+
+interface DriverDeps {
+  config: Config;
+  store: Store;
+  gatewayKey: string;
+  endSessions(loginNode: string): void;
+  log: Logger;
+}
+
+/** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+export function subjectIssuer(config: Config): string | undefined {
+  const { claim, issuer } = usernameRule(config);
+  return claim === 'sub' ? issuer : undefined;
+}
+
+/** The driver of a cluster's Kubernetes side; `wake` is called when something there changed by itself. */
+export async function createKubernetesSide(
+  cluster: Cluster,
+  wake: () => void,
+  { config, store, log }: Pick<DriverDeps, 'config' | 'store' | 'log'>,
+): Promise<KubernetesDriver> {
+  const { kubernetes: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  if (!settings) {
+    const { createSimulatedKubernetesDriver } = await import('../sync/drivers/simulated/kubernetes.ts');
+    const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
+    return createSimulatedKubernetesDriver({
+      name: cluster.name,
+      scheduler,
+      ...simulatedPlace(cluster, config, store),
+    });
+  }
+  const { createKubernetesDriver } = await import('../sync/drivers/kubernetes/index.ts');
+  const rule = usernameRule(config);
+  return createKubernetesDriver({ clusterId: cluster.id, name: cluster.name, settings, rule, wake, log });
+}
+
+/** The driver of a cluster's Slurm side. */
+export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promise<SlurmDriver> {
+  const { config, store, endSessions, log } = deps;
+  const { slurm: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  if (!settings) return simulatedSlurm(cluster, deps);
+  const { createSlurmDriver } = await import('../sync/drivers/slurm/index.ts');
+  const organization = await findOrganization(store.read, cluster.organization_id);
+  if (!organization) throw new Error(`the organization of cluster ${cluster.name} is gone from the database`);
+  return createSlurmDriver({
+    name: cluster.name,
+    clusterId: cluster.id,
+    organization: organization.slug,
+    settings,
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+    endSessions,
+    log,
+  });
+}
+
+/** Where a simulated cluster's settings and state are. */
+function simulatedPlace(cluster: Cluster, config: Config, store: Store) {
+  return {
+    async settings() {
+      const { driver } = (await findCluster(store.read, cluster.id)) ?? cluster;
+      const { simulated } = JSON.parse(driver) as ClusterSettings;
+      return simulated ?? { computeNodes: 0, gpusPerNode: 0 };
+    },
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+  };
+}
+
+/**
+ * Why there is no login node for a simulated Slurm side, in words; undefined where there is one. Without root, its sessions
+ * have the rights of the service: they can read the keys that everybody's tokens are signed with.
+ */
+function refusalOfLoginNode({ name }: Cluster, config: Config, log: Logger): string | undefined {
+  if (process.getuid?.() === 0 || config.demo) return undefined;
+  const what =
+    "its sessions run as the service's own account, which can read the service's keys and database";
+  if (config.clusters.unsafeSimulatedLogins) {
+    log.warn('simulated.unsafe', {
+      cluster: name,
+      message: `This service is not root, so there is nothing between it and a simulated login node: ${what}.`,
+    });
+    return undefined;
+  }
+  const refusal = `There is no login node: this service is not root, so ${what}. Where nobody can do harm with that, set clusters.unsafeSimulatedLogins: true in the configuration; otherwise run the service as root.`;
+  log.warn('simulated.login_node_refused', { cluster: name, message: refusal });
+  return refusal;
+}
+
+async function simulatedSlurm(
+  cluster: Cluster,
+  { config, store, gatewayKey, endSessions, log }: DriverDeps,
+): Promise<SlurmDriver> {
+  const { createSimulatedSlurmDriver } = await import('../sync/drivers/simulated/index.ts');
+  const loginNodeRefusal = refusalOfLoginNode(cluster, config, log);
+  return createSimulatedSlurmDriver({
+    name: cluster.name,
+    ...simulatedPlace(cluster, config, store),
+    loginNodeRefusal,
+    // Without root, no account has its number.
+    findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),
+    log,
+    async startLoginNode(dataDir, accounts) {
+      const { openLoginNode } = await import('../sync/drivers/simulated/login-node/on-demand.ts');
+      const node = await openLoginNode({
+        dataDir: join(dataDir, 'login'),
+        authorizedKey: gatewayKey,
+        accounts,
+        log,
+      });
+      return {
+        host: node.host,
+        port: node.port,
+        hostKey: node.hostKey,
+        get running() {
+          return node.running;
+        },
+        setAccounts: (next) => node.setAccounts(next),
+        stop() {
+          endSessions(`${node.host}:${node.port}`);
+          return node.stop();
+        },
+      };
+    },
+  });
+}
+
+/** Which rights we have at a cluster's API server. Throws `invalid_state` where it has none that we know. */
+export async function checkCluster(
+  cluster: Cluster,
+  { store, now }: { store: Store; now(): number },
+): Promise<KubernetesCheck> {
+  const { kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'kubernetes'>;
+  if (!kubernetes) {
+    throw new DomainError(
+      'invalid_state',
+      `Cluster ${cluster.name} has no kubernetes section to be checked.`,
+    );
+  }
+  const { checkKubernetes } = await import('../sync/drivers/kubernetes/check.ts');
+  const { grants } = await findKubernetesAccess(store.read, cluster, undefined, now());
+  const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
+  return checkKubernetes(kubernetes, [...roleIds].sort());
+}

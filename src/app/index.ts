@@ -1,0 +1,334 @@
+/**
+ * The composition root: configuration → store → operations → listeners, and the same backwards to stop. The only
+ * file that sees every room; what one must know of another is handed over here as a small function.
+ */
+import type { RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { type Audit, startAudit } from '../audit/index.ts';
+import { businessOperations } from '../business/index.ts';
+import type { Config, HttpConfig } from '../config/index.ts';
+import { refusalOfFile } from '../config/secret-files.ts';
+import type { Lab } from '../domain/lab.ts';
+import { type Gateway, type SessionFilter, startGateway } from '../gateway/index.ts';
+import { defaultLimits } from '../gateway/limits.ts';
+import { hasNativeCiphers } from '../gateway/ssh2.ts';
+import { createApi } from '../http/api.ts';
+import type { ConnectionLimit } from '../http/connection-limit.ts';
+import { loadDocument } from '../http/document.ts';
+import { listen, listenError } from '../http/listen.ts';
+import { createAuthenticator } from '../identity/index.ts';
+import { hashNewPassword } from '../identity/password.ts';
+import { listHostIds } from '../lib/host-ids.ts';
+import type { Logger } from '../lib/log.ts';
+import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
+import { platformOperations } from '../platform/index.ts';
+import { loadSshKey, type SshKeyFile } from '../ssh/key-file.ts';
+import { raiseNextUid } from '../store/access-lists.ts';
+import { type Change, openStore, type Store } from '../store/index.ts';
+import { createInstallation } from '../store/installation.ts';
+import { createReadinessCheck } from '../store/readiness.ts';
+import { closeLostSessions } from '../store/session-records.ts';
+import { startSyncLoop } from '../sync/index.ts';
+import { createAuthorize } from './authorize-login.ts';
+import { checkCluster, createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
+import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
+import { type SessionRecords, startSessionRecords } from './session-records.ts';
+
+export interface AppOptions {
+  config: Config;
+  log: Logger;
+  /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
+  installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
+  now?: () => number;
+}
+
+export interface App extends AsyncDisposable {
+  store: Store;
+  gatewayFingerprint: string;
+  issuerUrl: string;
+  /** Whether ssh2's native ciphers are loaded; without them the gateway is several times slower. */
+  fastCiphers: boolean;
+  /** How long open SSH sessions may go on when it stops. */
+  drainMs: number;
+}
+
+const stopGraceMs = 700;
+/** What only a sign-in needs is loaded when the start is over. */
+const warmAfterMs = 100;
+
+/** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, now = Date.now } = options;
+  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now);
+  const log = metrics?.watch(options.log) ?? options.log;
+  const parts = new AsyncDisposableStack();
+  // What talks to people stops at the same time, before anything that it needs.
+  const fronts: { stop(): Promise<void> }[] = [];
+  try {
+    const store = timed(await openStore(config.dataDir, { now }), log);
+    parts.defer(() => store.close());
+    const { installation } = options;
+    await raiseNextUid(store, config.uids.base, listHostIds());
+    if (installation) await createInstallation(store, installation.lab, installation.source, now());
+    // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
+    const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), now());
+    passwordsSet.catch(() => {});
+
+    const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
+    const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
+    const proxies = createTrustedProxies(config.trustedProxies);
+    const { connectionsPerSource: perSource, connections: inAll } = config.http;
+    const serve = (name: string, at: HttpConfig, handler: RequestListener) =>
+      serveHttp(name, at, handler, { perSource, inAll, proxies, log });
+    const issuer = await startIssuer(config, { store, proxies, log, now });
+    parts.defer(() => issuer.stop());
+    if (issuer.handle) {
+      fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
+    }
+
+    const lost = await closeLostSessions(store, new Date(now()).toISOString());
+    if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
+    const audit = startAudit(config.audit, { store, dataDir: config.dataDir, log, now });
+    parts.defer(() => audit.stop());
+    const records = startSessionRecords(store, log);
+    parts.defer(() => records.stop());
+    const gateway = await openGateway(config, { store, proxies, hostKey, clientKey, records, log, now });
+    fronts.push(gateway);
+    parts.defer(recheckOnChange(store, gateway, log));
+
+    const { business, platform } = createApis(
+      { ...options, log },
+      { store, proxies, issuer, hostKey, clientKey, gateway, audit, now },
+    );
+    fronts.push(await serve('Business API', config.business, business));
+    fronts.push(await serve('Platform API', config.platform, platform));
+
+    if (config.metrics && metrics) {
+      fronts.push(
+        await serve(
+          'metrics',
+          config.metrics,
+          metrics.handler(() => gateway.sessions().length),
+        ),
+      );
+    }
+
+    // Last to start, when nothing else can fail. It stops behind the fronts, so that people are told that the server
+    // stops, and not that their login node did.
+    const loop = await startSyncLoop({
+      store,
+      drivers: {
+        slurm: (cluster) =>
+          createSlurmSide(cluster, {
+            config,
+            store,
+            gatewayKey: clientKey.publicKey,
+            endSessions: (loginNode) => {
+              const text = 'The login node is restarting. Log in again in a moment.';
+              gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+            },
+            log,
+          }),
+        kubernetes: (cluster, wake) => createKubernetesSide(cluster, wake, { config, store, log }),
+      },
+      subjectIssuer: subjectIssuer(config),
+      intervalMs: config.sync.intervalMs,
+      log,
+      now,
+    });
+    parts.defer(() => loop.stop());
+    parts.defer(() => stopAll(fronts));
+
+    const warming = setTimeout(() => {
+      issuer.warm().catch((error) => log.error('issuer.failed', { error }));
+    }, warmAfterMs);
+    parts.defer(() => clearTimeout(warming));
+
+    await passwordsSet;
+    const started = parts.move();
+    return {
+      store,
+      gatewayFingerprint: hostKey.fingerprint,
+      issuerUrl: issuer.url,
+      fastCiphers: hasNativeCiphers,
+      drainMs: config.gateway.limits.drainMs ?? defaultLimits.drainMs,
+      [Symbol.asyncDispose]: () => started.disposeAsync(),
+    };
+  } catch (error) {
+    await stopAll(fronts);
+    await parts.disposeAsync();
+    throw error;
+  }
+}
+
+/** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
+function openGateway(
+  config: Config,
+  deps: {
+    store: Store;
+    proxies: TrustedProxies;
+    hostKey: SshKeyFile;
+    clientKey: SshKeyFile;
+    records: SessionRecords;
+    log: Logger;
+    now(): number;
+  },
+): Promise<Gateway> {
+  const { store, proxies, hostKey, clientKey, records, log, now } = deps;
+  const { limits, proxyProtocol } = config.gateway;
+  const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
+  return startGateway({
+    listen: config.gateway.listen,
+    hostKey: hostKey.privateKey,
+    clientKey: clientKey.privateKey,
+    limits,
+    isProxy: (address) => proxies.has(address),
+    proxyProtocol: proxyProtocol ?? 'optional',
+    record: (event) => records.record(event),
+    authorize: createAuthorize({ store, graceMs, now }),
+    log,
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, { name: 'SSH gateway', ...config.gateway.listen });
+  });
+}
+
+/** Both APIs as Express applications, each with exactly what its operations need. */
+function createApis(
+  { config, log }: AppOptions,
+  deps: {
+    store: Store;
+    proxies: TrustedProxies;
+    issuer: TokenIssuer;
+    hostKey: SshKeyFile;
+    clientKey: SshKeyFile;
+    gateway: Gateway;
+    audit: Audit;
+    now(): number;
+  },
+) {
+  const { store, proxies, issuer, hostKey, clientKey, gateway, audit, now } = deps;
+  const authenticate = createAuthenticator({
+    store,
+    rules: {
+      issuer: issuer.url,
+      audiences: config.identity.audiences,
+      type: issuer.tokenType,
+      serviceAccountClaim: config.identity.serviceAccountClaim,
+    },
+    keys: issuer.keys,
+    userinfo: issuer.userinfo,
+    ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
+    now,
+  });
+  const common = {
+    checkReady: createReadinessCheck(store),
+    signIn: {
+      issuer: issuer.url,
+      clientId: issuer.docsClientId,
+      scopes: issuer.scopes,
+      audiences: config.identity.audiences,
+    },
+    proxies,
+    log,
+    now,
+  };
+  const business = createApi({
+    ...common,
+    name: 'business',
+    document: loadDocument('business'),
+    url: config.business.url,
+    sibling: { title: 'Platform API', url: config.platform.url },
+    operations: businessOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        publicKey: clientKey.publicKey,
+        sessions: () => gateway.sessions(),
+        close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
+      },
+      audit,
+      hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
+      checkCluster: (cluster) => checkCluster(cluster, { store, now }),
+      hostRules: {
+        refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
+        allowLocal: config.clusters.allowLocal,
+      },
+    },
+    authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
+  });
+  const platform = createApi({
+    ...common,
+    name: 'platform',
+    document: loadDocument('platform'),
+    url: config.platform.url,
+    sibling: { title: 'Business API', url: config.business.url },
+    operations: platformOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        fingerprint: hostKey.fingerprint,
+      },
+      signIn: {
+        platformUrl: config.platform.url,
+        businessUrl: config.business.url,
+        issuer: issuer.url,
+        audiences: config.identity.audiences,
+        cliClientId: config.identity.cliClientId,
+        scopes: issuer.scopes,
+      },
+      kubernetesLogin: config.identity.kubernetes,
+    },
+    authenticate: (authorization) => authenticate(authorization, 'forbidden'),
+  });
+  return { business, platform };
+}
+
+/** Tells how long each write took. */
+function timed(store: Store, log: Logger): Store {
+  return {
+    ...store,
+    async write(body, flush) {
+      const started = performance.now();
+      const result = await store.write(body, flush);
+      log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
+      return result;
+    },
+  };
+}
+
+async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
+  await Promise.all(fronts.splice(0).map((front) => front.stop()));
+}
+
+/** Sessions are looked at again after every commit that could end one. */
+function recheckOnChange(store: Store, gateway: Gateway, log: Logger): () => void {
+  return store.onChange((changes) => {
+    for (const change of changes) {
+      gateway.recheck(sessionsOf(change)).catch((error) => log.error('gateway.recheck.failed', { error }));
+    }
+  });
+}
+
+/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's are all of them. */
+function sessionsOf(change: Change): SessionFilter {
+  if ('userId' in change) return { userId: change.userId };
+  if ('clusterId' in change) return { clusterId: change.clusterId };
+  if ('observedClusterId' in change) return { clusterId: change.observedClusterId };
+  return {};
+}
+
+async function serveHttp(
+  name: string,
+  { listen: address, tls }: HttpConfig,
+  handler: RequestListener,
+  limit: ConnectionLimit,
+) {
+  const listener = await listen(handler, { name, ...address, tls, limit });
+  return { stop: () => listener.stop(stopGraceMs) };
+}

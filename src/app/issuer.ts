@@ -1,0 +1,100 @@
+/** A part of the composition root: whoever makes the tokens, elsewhere or here. */
+import type { RequestListener } from 'node:http';
+import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
+import type { Config } from '../config/index.ts';
+import { hashNewPassword } from '../identity/password.ts';
+import { createRemoteIssuer } from '../identity/remote-issuer.ts';
+import type { Logger } from '../lib/log.ts';
+import type { TrustedProxies } from '../lib/source-address.ts';
+import type { Store } from '../store/index.ts';
+import { findPassword, findPasswordOfUser, setPassword } from '../store/passwords.ts';
+import { fromTime } from '../store/time.ts';
+import { findUserByEmail } from '../store/users.ts';
+
+/** Gives people the passwords they have none of yet, at the embedded issuer. */
+export async function setPasswords(
+  store: Store,
+  passwords: ReadonlyMap<string, string>,
+  now: number,
+): Promise<void> {
+  const given = [...passwords].map(async ([email, password]) => {
+    const user = await findUserByEmail(store.read, email);
+    // Setting a password again would end the sessions that it opened.
+    if (!user || (await findPassword(store.read, email))) return;
+    const hash = await hashNewPassword(password, { email });
+    await store.write((tx) => setPassword(tx, { userId: user.id, hash, now }));
+  });
+  await Promise.all(given);
+}
+
+/** What the rest needs to know of whoever makes the tokens. */
+export interface TokenIssuer {
+  url: string;
+  keys: JWTVerifyGetKey;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  /** What the header of an access token says; undefined where that is not settled. */
+  tokenType: string | undefined;
+  scopes: readonly string[] | undefined;
+  /** When a person's password was set: sign-ins from before are over. Undefined where another issuer keeps them. */
+  signInsSince: ((userId: string) => Promise<number | undefined>) | undefined;
+  /** The client that the /docs pages sign people in as. */
+  docsClientId: string;
+  /** Its own pages and endpoints; undefined for an issuer elsewhere. */
+  handle: RequestListener | undefined;
+  /** Loads ahead what the first sign-in needs. */
+  warm(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Where tokens come from: the issuer elsewhere, or the embedded one. */
+export async function startIssuer(
+  config: Config,
+  deps: { store: Store; proxies: TrustedProxies; log: Logger; now: () => number },
+): Promise<TokenIssuer> {
+  const { store, proxies, log, now } = deps;
+  const { identity } = config;
+  if (identity.issuer !== undefined) {
+    return {
+      url: identity.issuer,
+      scopes: identity.scopes,
+      docsClientId: identity.cliClientId,
+      handle: undefined,
+      signInsSince: undefined,
+      tokenType: undefined,
+      warm: async () => {},
+      stop: async () => {},
+      ...createRemoteIssuer(identity.issuer),
+    };
+  }
+  const { url } = identity.embedded;
+  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
+  const { createIssuer, docsClientId } = await import('../identity/issuer/index.ts');
+  const issuer = await createIssuer({
+    url,
+    store,
+    dataDir: config.dataDir,
+    audience: identity.audiences[0] ?? 'andromeda',
+    cliClientId: identity.cliClientId,
+    ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
+    resources: [config.platform.url, config.business.url],
+    pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
+    proxies,
+    log,
+    now,
+  });
+  return {
+    handle: issuer.handle,
+    stop: () => issuer.stop(),
+    url,
+    keys: createLocalJWKSet(issuer.jwks),
+    tokenType: 'at+jwt',
+    async signInsSince(userId) {
+      const account = await findPasswordOfUser(store.read, userId);
+      return account && fromTime(account.passwordSetAt);
+    },
+    userinfo: async () => ({}),
+    scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
+    docsClientId,
+    warm: () => issuer.warm(),
+  };
+}

@@ -1,0 +1,240 @@
+/**
+ * Prometheus metrics, on an address of their own. They are made from the events that the rooms log, so that no room
+ * knows of them: `watch` wraps the logger, and a table below says which event counts as what.
+ */
+import type { RequestListener } from 'node:http';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { EventLevel, EventName, LogEvents, Logger } from '../lib/log.ts';
+
+export interface Metrics {
+  /** The logger to hand to the rooms: what it is told, it counts and passes on. */
+  watch(log: Logger): Logger;
+  /** Answers `GET /metrics`; `sessions` says how many SSH sessions are open when asked. */
+  handler(sessions: () => number): RequestListener;
+}
+
+const quick = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const slow = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+
+/** Makes the metrics of one server. */
+export function createMetrics(now: () => number): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const counts = createCounts(registry, now);
+  const warnings = new Counter({
+    name: 'andromeda_log_events_total',
+    help: 'Warnings and errors in the log, by event',
+    labelNames: ['level', 'event'],
+    registers: [registry],
+  });
+  return {
+    watch(log) {
+      const at =
+        (level: EventLevel) =>
+        <Name extends EventName>(event: Name, fields: LogEvents[Name]) => {
+          counts[event]?.(fields);
+          if (level === 'warn' || level === 'error') warnings.inc({ level, event });
+          log[level](event, fields);
+        };
+      return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+    },
+    handler(sessions) {
+      gauge(registry, 'andromeda_gateway_sessions', 'SSH sessions that are open', [], (it) =>
+        it.set(sessions()),
+      );
+      return async (request, response) => {
+        if (request.method !== 'GET' || request.url !== '/metrics') {
+          response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Metrics are at GET /metrics.\n');
+          return;
+        }
+        const text = await registry.metrics();
+        response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+      };
+    },
+  };
+}
+
+type Counts = { [Name in EventName]?: (fields: LogEvents[Name]) => void };
+
+/** What each event counts as. */
+function createCounts(registry: Registry, now: () => number): Counts {
+  return {
+    ...httpCounts(registry),
+    ...syncCounts(registry, now),
+    ...gatewayCounts(registry),
+    ...auditCounts(registry),
+    ...storeCounts(registry),
+  };
+}
+
+function httpCounts(registry: Registry): Counts {
+  const requests = counter(
+    registry,
+    'andromeda_http_requests_total',
+    'Requests answered, by API, operation and status (499: the caller went away)',
+    ['api', 'operation', 'status'],
+  );
+  const seconds = histogram(
+    registry,
+    'andromeda_http_request_seconds',
+    'Time from the request to the end of its answer',
+    quick,
+    ['api', 'operation'],
+  );
+  return {
+    'http.request': ({ api, operation = 'none', status, ms }) => {
+      requests.inc({ api, operation, status });
+      seconds.observe({ api, operation }, ms / 1000);
+    },
+  };
+}
+
+function syncCounts(registry: Registry, now: () => number): Counts {
+  const passSeconds = histogram(
+    registry,
+    'andromeda_sync_pass_seconds',
+    'Time of one pass over a cluster, by outcome',
+    slow,
+    ['outcome'],
+  );
+  const convergenceSeconds = histogram(
+    registry,
+    'andromeda_sync_convergence_seconds',
+    'Time from a change until a cluster has applied it',
+    slow,
+  );
+  /** By cluster and side. */
+  const passedAt = new Map<string, { cluster: string; at: number }>();
+  gauge(
+    registry,
+    'andromeda_sync_lag_seconds',
+    'Time since the last pass over a cluster that went well',
+    ['cluster'],
+    (it) => {
+      it.reset();
+      // A cluster lags as its slower side does.
+      const oldest = new Map<string, number>();
+      for (const { cluster, at } of passedAt.values()) {
+        oldest.set(cluster, Math.min(at, oldest.get(cluster) ?? at));
+      }
+      for (const [cluster, at] of oldest) it.set({ cluster }, (now() - at) / 1000);
+    },
+  );
+  return {
+    'sync.passed': ({ cluster, side, ms }) => {
+      passedAt.set(`${cluster}/${side}`, { cluster, at: now() });
+      passSeconds.observe({ outcome: 'done' }, ms / 1000);
+    },
+    'sync.failed': ({ cluster, side, ms }) => {
+      // One that never went well has been lagging since it was first tried.
+      const key = `${cluster}/${side}`;
+      if (!passedAt.has(key)) passedAt.set(key, { cluster, at: now() });
+      passSeconds.observe({ outcome: 'failed' }, ms / 1000);
+    },
+    'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
+    'sync.released': ({ cluster, side }) => void passedAt.delete(`${cluster}/${side}`),
+  };
+}
+
+function gatewayCounts(registry: Registry): Counts {
+  const logins = counter(
+    registry,
+    'andromeda_gateway_logins_total',
+    'Logins at the SSH gateway, by result and, where refused, reason',
+    ['result', 'reason'],
+  );
+  const closed = counter(
+    registry,
+    'andromeda_gateway_sessions_closed_total',
+    'SSH sessions that ended, by why',
+    ['reason'],
+  );
+  const seconds = histogram(registry, 'andromeda_gateway_session_seconds', 'How long SSH sessions lasted', [
+    1,
+    10,
+    60,
+    600,
+    3_600,
+    6 * 3_600,
+    24 * 3_600,
+  ]);
+  const bytes = counter(
+    registry,
+    'andromeda_gateway_bytes_total',
+    'Bytes of SSH sessions that ended, by direction',
+    ['direction'],
+  );
+  return {
+    'gateway.login.accepted': () => logins.inc({ result: 'accepted', reason: '' }),
+    'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason }),
+    'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {
+      // What follows a colon tells of one case.
+      closed.inc({ reason: why.split(':')[0] ?? '' });
+      seconds.observe(durationMs / 1000);
+      bytes.inc({ direction: 'up' }, bytesUp);
+      bytes.inc({ direction: 'down' }, bytesDown);
+    },
+  };
+}
+
+function auditCounts(registry: Registry): Counts {
+  const up = gauge(
+    registry,
+    'andromeda_audit_destination_up',
+    'Whether a destination of the audit trail takes what it is sent (1) or not (0)',
+    ['destination'],
+  );
+  const unsent = gauge(
+    registry,
+    'andromeda_audit_waiting_entries',
+    'Entries of the audit trail that a destination has not been sent',
+    ['destination'],
+  );
+  return {
+    'audit.sending': ({ destination, waiting }) => unsent.set({ destination }, waiting),
+    'audit.destination.working': ({ destination }) => up.set({ destination }, 1),
+    'audit.destination.failed': ({ destination }) => up.set({ destination }, 0),
+  };
+}
+
+function storeCounts(registry: Registry): Counts {
+  const seconds = histogram(
+    registry,
+    'andromeda_store_write_seconds',
+    'Time of a write transaction, the wait for the ones before it included',
+    quick,
+  );
+  return { 'store.written': ({ ms }) => seconds.observe(ms / 1000) };
+}
+
+function counter(registry: Registry, name: string, help: string, labelNames: string[] = []) {
+  return new Counter({ name, help, labelNames, registers: [registry] });
+}
+
+function histogram(
+  registry: Registry,
+  name: string,
+  help: string,
+  buckets: number[],
+  labelNames: string[] = [],
+) {
+  return new Histogram({ name, help, labelNames, buckets, registers: [registry] });
+}
+
+/** `collect`, if there is one, sets it whenever it is asked for. */
+function gauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: string[],
+  collect?: (it: Gauge) => void,
+): Gauge {
+  const options = { name, help, labelNames, registers: [registry] };
+  if (!collect) return new Gauge(options);
+  return new Gauge({
+    ...options,
+    collect() {
+      collect(this);
+    },
+  });
+}

@@ -1,0 +1,331 @@
+/** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DomainError } from '../domain/error.ts';
+import { createTrustedProxies } from '../lib/source-address.ts';
+import { type AuditSettings, auditSchema, type RawAudit, readAudit } from './audit.ts';
+import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
+import {
+  type GatewayLimitsConfig,
+  gatewayLimitsSchema,
+  type RawGatewayLimits,
+  readGatewayLimits,
+} from './gateway-limits.ts';
+import { readSettings } from './settings-file.ts';
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+export interface HttpConfig {
+  listen: Address;
+  /** What people and programs call it from outside, without a slash at the end. */
+  url: string;
+  tls: { cert: Buffer; key: Buffer } | undefined;
+}
+
+export type ProxyProtocol = 'required' | 'optional' | 'off';
+
+export interface Config {
+  /** Whether this is the demonstration, in which everything is for trying. */
+  demo: boolean;
+  dataDir: string;
+  platform: HttpConfig;
+  business: HttpConfig;
+  gateway: {
+    listen: Address;
+    hostname: string;
+    port: number;
+    /** Where they differ from the gateway's own. */
+    limits: GatewayLimitsConfig;
+    /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
+    proxyProtocol?: ProxyProtocol;
+  };
+  identity: {
+    /** An issuer elsewhere; undefined: the embedded one. */
+    issuer: string | undefined;
+    audiences: readonly string[];
+    cliClientId: string;
+    /** Scopes that discovery tells clients to ask for, where the issuer does not know the usual ones. */
+    scopes: readonly string[] | undefined;
+    kubernetes: { clientId: string; usernameClaim: string } | undefined;
+    serviceAccountClaim: { name: string; value: unknown } | undefined;
+    embedded: HttpConfig;
+  };
+  /** Addresses and networks of proxies whose word about their clients counts. */
+  trustedProxies: readonly string[];
+  /** HTTP connections of one address, and of everybody together, at each listener. */
+  http: { connectionsPerSource: number; connections: number };
+  sync: { intervalMs: number };
+  clusters: ClusterConfig;
+  uids: {
+    /** The first number that people's accounts get; a higher one that was reached already stays. */
+    base: number;
+  };
+  log: { level: 'debug' | 'info' | 'warn' | 'error' };
+  audit: AuditSettings;
+  /** Where Prometheus finds metrics; undefined: nowhere. */
+  metrics: HttpConfig | undefined;
+  /** A lab file for an empty database. */
+  seed: string | undefined;
+}
+
+interface RawHttp {
+  listen?: string;
+  url?: string;
+  tls?: { cert: string; key: string };
+  behindProxy?: boolean;
+}
+
+interface RawConfig {
+  dataDir?: string;
+  platform?: RawHttp;
+  business?: RawHttp;
+  gateway?: {
+    listen?: string;
+    hostname?: string;
+    port?: number;
+    limits?: RawGatewayLimits;
+    proxyProtocol?: ProxyProtocol;
+  };
+  identity?: {
+    issuer?: string;
+    audiences?: string[];
+    cliClientId?: string;
+    scopes?: string[];
+    kubernetes?: { clientId: string; usernameClaim?: string };
+    serviceAccountClaim?: { name: string; value: unknown };
+    embedded?: RawHttp;
+  };
+  trustedProxies?: string[];
+  http?: { connectionsPerSource?: number; connections?: number };
+  sync?: { intervalSeconds?: number };
+  clusters?: RawClusters;
+  uids?: { base?: number };
+  log?: { level?: Config['log']['level'] };
+  audit?: RawAudit;
+  metrics?: RawHttp;
+  seed?: string;
+}
+
+const text = { type: 'string', minLength: 1 };
+const url = { type: 'string', pattern: '^https?://[^/?#]+(/[^?#]*)?$' };
+const connections = { type: 'integer', minimum: 8, maximum: 1_000_000 };
+const port = { type: 'integer', minimum: 1, maximum: 65_535 };
+const section = (properties: object, required: string[] = []) => ({
+  type: 'object',
+  additionalProperties: false,
+  required,
+  properties,
+});
+const http = section({
+  listen: text,
+  url,
+  tls: section({ cert: text, key: text }, ['cert', 'key']),
+  behindProxy: { type: 'boolean' },
+});
+const schema = section({
+  dataDir: text,
+  platform: http,
+  business: http,
+  gateway: section({
+    listen: text,
+    hostname: text,
+    port,
+    limits: gatewayLimitsSchema,
+    proxyProtocol: { type: 'string', enum: ['required', 'optional', 'off'] },
+  }),
+  identity: section({
+    issuer: url,
+    audiences: { type: 'array', items: text, minItems: 1 },
+    cliClientId: text,
+    scopes: { type: 'array', items: text, minItems: 1 },
+    kubernetes: section({ clientId: text, usernameClaim: text }, ['clientId']),
+    serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
+    embedded: http,
+  }),
+  trustedProxies: { type: 'array', items: text },
+  http: section({ connectionsPerSource: connections, connections }),
+  sync: section({ intervalSeconds: { type: 'number', minimum: 0.1, maximum: 60 } }),
+  clusters: clustersSchema,
+  // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
+  uids: section({ base: { type: 'integer', minimum: 1000, maximum: 60_000 } }),
+  log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
+  audit: auditSchema,
+  metrics: http,
+  seed: text,
+});
+
+/** Reads `andromeda.yaml`. Paths in it are relative to it. Throws `invalid_request` with a sentence. */
+export function readConfig(file: string): Config {
+  const raw = readSettings<RawConfig>(file, schema);
+  return settle(raw, file, listNamedFiles(raw, file));
+}
+
+/** The files that an installation's configuration consists of: itself, and those it names. Throws as `readConfig` does. */
+export function listConfigFiles(file: string): string[] {
+  return listNamedFiles(readSettings<RawConfig>(file, schema), file);
+}
+
+function listNamedFiles(raw: RawConfig, file: string): string[] {
+  const { platform, business, identity, audit, metrics, seed } = raw;
+  const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
+  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), audit?.syslog?.ca, seed].filter(
+    (path) => path !== undefined,
+  );
+  const here = dirname(resolve(file));
+  return [resolve(file), ...named.map((path) => resolve(here, path))];
+}
+
+/** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
+export function demoConfig(dataDir: string): Config {
+  const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
+  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity };
+  return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
+}
+
+/** `own`: the files that the configuration consists of. */
+function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
+  const here = (path: string) => resolve(dirname(resolve(file)), path);
+  const listener = (name: string, given: RawHttp = {}, defaultPort: number): HttpConfig => {
+    const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
+    const tls = given.tls && {
+      cert: readFile(file, `${name}.tls.cert`, here(given.tls.cert)),
+      key: readFile(file, `${name}.tls.key`, here(given.tls.key)),
+    };
+    // Tokens and passwords cross these connections, so they cross no network in the clear.
+    if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
+      throw invalid(
+        file,
+        `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
+      );
+    }
+    if (given.url === undefined && isWildcard(listen.host)) {
+      throw invalid(
+        file,
+        `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
+      );
+    }
+    const scheme = tls ? 'https' : 'http';
+    const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
+    return { listen, url: base.replace(/\/+$/, ''), tls };
+  };
+  const identity = raw.identity ?? {};
+  const gatewayListen = address(file, 'gateway.listen', raw.gateway?.listen ?? '127.0.0.1:2222');
+  if (raw.gateway?.hostname === undefined && isWildcard(gatewayListen.host)) {
+    throw invalid(
+      file,
+      `gateway.listen is ${gatewayListen.host}, which is every address of this machine. Give gateway.hostname, the name that people log in to.`,
+    );
+  }
+  const dataDir = here(raw.dataDir ?? './data');
+  const config: Config = {
+    demo: false,
+    dataDir,
+    platform: listener('platform', raw.platform, 8080),
+    business: listener('business', raw.business, 8081),
+    gateway: {
+      listen: gatewayListen,
+      hostname: raw.gateway?.hostname ?? gatewayListen.host,
+      port: raw.gateway?.port ?? 22,
+      limits: readGatewayLimits(raw.gateway?.limits),
+      ...(raw.gateway?.proxyProtocol && { proxyProtocol: raw.gateway.proxyProtocol }),
+    },
+    identity: {
+      issuer: identity.issuer,
+      audiences: identity.audiences ?? ['andromeda'],
+      cliClientId: identity.cliClientId ?? 'andromeda-cli',
+      scopes: identity.scopes,
+      kubernetes: identity.kubernetes && {
+        clientId: identity.kubernetes.clientId,
+        usernameClaim: identity.kubernetes.usernameClaim ?? 'email',
+      },
+      serviceAccountClaim: identity.serviceAccountClaim,
+      embedded: listener('identity.embedded', identity.embedded, 8082),
+    },
+    trustedProxies: proxies(file, raw.trustedProxies ?? []),
+    // A whole site can stand behind one address, and its browsers keep connections for a minute.
+    http: {
+      connectionsPerSource: raw.http?.connectionsPerSource ?? 512,
+      connections: raw.http?.connections ?? 8192,
+    },
+    sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
+    clusters: readClusters(raw.clusters, { file: resolve(file), dataDir, own }),
+    uids: { base: raw.uids?.base ?? 20_000 },
+    log: { level: raw.log?.level ?? 'info' },
+    audit: readAudit(raw.audit, here, (name, path) => readFile(file, name, path)),
+    metrics: raw.metrics && listener('metrics', raw.metrics, 9464),
+    seed: raw.seed === undefined ? undefined : here(raw.seed),
+  };
+  if (config.identity.issuer === undefined && config.identity.audiences.length > 1) {
+    throw invalid(
+      file,
+      'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
+    );
+  }
+  refuseSharedAddresses(file, config);
+  return Object.freeze(config);
+}
+
+function refuseSharedAddresses(file: string, config: Config): void {
+  const { platform, business, gateway, identity, metrics } = config;
+  const listeners: [string, Address][] = [
+    ['platform', platform.listen],
+    ['business', business.listen],
+    ['gateway', gateway.listen],
+  ];
+  if (metrics) listeners.push(['metrics', metrics.listen]);
+  if (identity.issuer === undefined) listeners.push(['identity.embedded', identity.embedded.listen]);
+  const taken = new Map<string, string>();
+  for (const [name, { host, port: number }] of listeners) {
+    if (number === 0) continue;
+    const key = `${host}:${number}`;
+    const other = taken.get(key);
+    if (other)
+      throw invalid(file, `${other}.listen and ${name}.listen are both ${key}; each needs its own port.`);
+    taken.set(key, name);
+  }
+}
+
+function address(file: string, name: string, value: string): Address {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined || Number(digits) > 65_535) {
+    throw invalid(file, `${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`);
+  }
+  return { host, port: Number(digits) };
+}
+
+function proxies(file: string, entries: readonly string[]): readonly string[] {
+  try {
+    createTrustedProxies(entries);
+  } catch (error) {
+    throw invalid(file, `trustedProxies: ${(error as Error).message}.`);
+  }
+  return entries;
+}
+
+function readFile(file: string, name: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw invalid(file, `${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || /^[0:]+$/.test(host);
+}
+
+function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function invalid(file: string, message: string): DomainError {
+  return new DomainError('invalid_request', `${file}: ${message}`);
+}

@@ -1,0 +1,71 @@
+/** Reading a YAML file of settings against a JSON schema, with errors that a person can act on. */
+import { readFileSync } from 'node:fs';
+import { Ajv, type ErrorObject, type JSONSchemaType, type Schema } from 'ajv';
+import { parseDocument } from 'yaml';
+import { DomainError } from '../domain/error.ts';
+
+/**
+ * The file's content, checked. Throws `invalid_request` with one sentence that names the file, the place and what is
+ * wrong there. Defaults are the caller's business.
+ */
+export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>): T {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason =
+      code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'it is a directory' : code;
+    throw new DomainError('invalid_request', `Cannot read ${file}: ${reason}.`, { cause: error });
+  }
+  const document = parseDocument(text, { prettyErrors: true });
+  const [problem] = document.errors;
+  if (problem) {
+    const { line, col } = problem.linePos?.[0] ?? { line: 1, col: 1 };
+    const message = problem.message.split(' at line')[0];
+    throw new DomainError('invalid_request', `${file}:${line}:${col}: not readable as YAML: ${message}`);
+  }
+  let value: unknown;
+  try {
+    value = document.toJS() ?? {};
+  } catch (error) {
+    // Aliases that name each other, or too many of them.
+    throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
+  }
+  const validate = new Ajv({
+    allErrors: true,
+    strictSchema: false,
+    allowUnionTypes: true,
+    verbose: true,
+  }).compile(schema);
+  if (!validate(value)) {
+    const faults = [...new Set((validate.errors ?? []).map(sentence))];
+    throw new DomainError('invalid_request', `${file}: ${faults.slice(0, 5).join(' ')}`);
+  }
+  return value as T;
+}
+
+function sentence(error: ErrorObject): string {
+  const place = error.instancePath
+    .slice(1)
+    .split('/')
+    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : part))
+    .join('.')
+    .replaceAll('.[', '[');
+  const at = place === '' ? 'the file' : place;
+  const { params, keyword } = error;
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {});
+    const prefix = place === '' ? '' : `${place}.`;
+    return `${prefix}${params['additionalProperty']} is not a setting; known here: ${known.join(', ')}.`;
+  }
+  if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;
+  if (keyword === 'type') return `${at} must be ${article([params['type']].flat().join(' or '))}.`;
+  if (keyword === 'enum') return `${at} must be one of ${(params['allowedValues'] as string[]).join(', ')}.`;
+  if (keyword === 'pattern') return `${at} is ${JSON.stringify(error.data)}, which is not of the right form.`;
+  return `${at} ${error.message}.`;
+}
+
+function article(noun: string): string {
+  return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
+}

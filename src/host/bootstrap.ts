@@ -1,0 +1,108 @@
+/** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
+import { userInfo } from 'node:os';
+import { type Config, readConfig } from '../config/index.ts';
+import { foldEmail, isEmail } from '../domain/email.ts';
+import { DomainError } from '../domain/error.ts';
+import { appendAuditEntry } from '../store/audit.ts';
+import { openStore, type Store } from '../store/index.ts';
+import { requireOwner } from '../store/lock.ts';
+import { setPassword } from '../store/passwords.ts';
+import { toTime } from '../store/time.ts';
+import {
+  createUser,
+  findUserByEmail,
+  listStaffKeys,
+  systemUserId,
+  updateLifecycle,
+  updateStaffKeys,
+} from '../store/users.ts';
+
+export interface BootstrapOptions {
+  config: string;
+  email: string;
+  name?: string;
+}
+
+/** Makes the person an operator; a password is asked for where the embedded issuer is used. Resolves to the exit status. */
+export async function bootstrap(
+  options: BootstrapOptions,
+  newPassword: (email: string) => Promise<string>,
+): Promise<number> {
+  const email = foldEmail(options.email);
+  try {
+    if (!isEmail(email)) {
+      throw new DomainError('invalid_request', `"${options.email}" is not an email address.`);
+    }
+    const config = readConfig(options.config);
+    requireOwner(config.dataDir);
+    await using opened = await open(config.dataDir);
+    const password =
+      config.identity.issuer === undefined
+        ? await hashed(await newPassword(email), { email, displayName: options.name })
+        : undefined;
+    await makeOperator(opened.store, { email, name: options.name, password }, Date.now());
+    process.stdout.write(nextSteps(email, options.config, config));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    process.stderr.write(`andromeda: ${error.message}\n`);
+    return 1;
+  }
+}
+
+async function makeOperator(
+  store: Store,
+  person: { email: string; name: string | undefined; password: string | undefined },
+  now: number,
+): Promise<void> {
+  const { email, name, password } = person;
+  await store.write(async (tx) => {
+    const known = await findUserByEmail(tx.db, email);
+    const userId = known?.id ?? (await createUser(tx, { email, displayName: name ?? email }, now));
+    await updateLifecycle(tx, { userId, state: 'active' }, now);
+    await updateStaffKeys(
+      tx,
+      { userId, keys: [...(await listStaffKeys(tx.db, userId)), 'staff.operate'] },
+      now,
+    );
+    if (password !== undefined) await setPassword(tx, { userId, hash: password, now });
+    await appendAuditEntry(tx, {
+      at: toTime(now),
+      actor_user_id: systemUserId,
+      operation: 'bootstrap',
+      target: email,
+      subject_user_id: userId,
+      reason: `On the host itself, as ${userInfo().username}`,
+      source_address: '',
+      result: 'done',
+      details: 'staff.operate',
+    });
+  });
+}
+
+async function open(dataDir: string): Promise<{ store: Store } & AsyncDisposable> {
+  const store = await openStore(dataDir, { beside: true });
+  return { store, [Symbol.asyncDispose]: () => store.close() };
+}
+
+async function hashed(
+  password: string,
+  person: { email: string; displayName: string | undefined },
+): Promise<string> {
+  const { hashNewPassword } = await import('../identity/password.ts');
+  return hashNewPassword(password, person);
+}
+
+function nextSteps(email: string, file: string, config: Config): string {
+  const where =
+    config.identity.issuer === undefined ? 'with the password you gave' : `at ${config.identity.issuer}`;
+  return `${email} is an operator of this installation. Next:
+
+  1. Start the service, unless it runs:   andromeda serve --config ${file}
+  2. Sign in as ${email}, ${where}:
+                                          andromeda auth login --url ${config.platform.url}
+  3. Describe your organizations, people and clusters in a file, see what it would do, and apply it:
+                                          andromeda admin plan -f lab.yaml
+                                          andromeda admin apply -f lab.yaml
+`;
+}

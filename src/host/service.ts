@@ -1,0 +1,200 @@
+/** `andromeda service`: the service under systemd, as an account of its own that can do nothing else. */
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { readConfig } from '../config/index.ts';
+import { DomainError } from '../domain/error.ts';
+import { isOneFile, programFile } from '../lib/packaging.ts';
+import { firstConfig, stateDirectory, unitText } from './service-unit.ts';
+
+export interface ServiceOptions {
+  config: string;
+  user: string;
+  /** Install into this directory in place of `/`, for an image. */
+  root: string;
+  /** Only say what would be done. */
+  dryRun: boolean;
+}
+
+interface Step {
+  says: string;
+  take(): void;
+}
+
+const unitFile = '/etc/systemd/system/andromeda.service';
+const usualProgram = '/usr/local/bin/andromeda';
+/** What the unit's ProtectHome and PrivateTmp hide. */
+const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
+
+/** Prints the unit. Resolves to the exit status. */
+export async function printUnit(options: ServiceOptions): Promise<number> {
+  return said(() => process.stdout.write(planned(options).unit));
+}
+
+/** Makes the account, the configuration and the unit; what is there already stays. Resolves to the exit status. */
+export async function installService(options: ServiceOptions): Promise<number> {
+  return said(() => {
+    const { steps, unit } = planned(options);
+    if (options.dryRun) {
+      process.stdout.write(`This would\n\n${steps.map(({ says }) => `  - ${says}\n`).join('')}\n${unit}`);
+      return;
+    }
+    if (process.getuid?.() !== 0)
+      throw refusal('This changes the system; run it as root, or with --dry-run to see.');
+    for (const { says, take } of steps) {
+      take();
+      process.stdout.write(`${says}: done\n`);
+    }
+    process.stdout.write(nextSteps(options));
+  });
+}
+
+function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
+  const { config, user } = options;
+  const root = resolve(options.root);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that are looked for
+  if (/[\x00-\x1f\x7f]/.test(config)) throw refusal('The path of a configuration has no control characters.');
+  if (!/^[a-z_][a-z0-9_-]{0,30}$/.test(user)) throw refusal(`"${user}" is not a name for an account.`);
+  const at = (path: string) => join(root, path);
+  const installed = root === '/' ? resolve(config) : resolve('/', config);
+  const here = realpathSync(programFile);
+  const isHidden = hidden.some((directory) => here.startsWith(`${directory}/`));
+  const copies = root !== '/' || isHidden;
+  if (copies && !isOneFile) {
+    throw refusal(
+      `${here} is a checkout out of the service's reach. Install the executable of \`npm run build\`.`,
+    );
+  }
+  const program = copies ? usualProgram : here;
+  const dataDir = existsSync(at(installed)) ? readConfig(at(installed)).dataDir : stateDirectory;
+  const isElsewhere = relative(stateDirectory, dataDir).startsWith('..');
+  const unit = unitText({ program, config: installed, user, dataDir: isElsewhere ? dataDir : undefined });
+
+  const steps: Step[] = [];
+  const step = (says: string, take: () => void) => steps.push({ says, take });
+  if (copies) step(`copy the program to ${at(program)}`, () => install(here, at(program)));
+  if (accountOf(user, root) === undefined) {
+    step(`make the system account ${user}, which nobody can log in to`, () => makeAccount(user, root));
+  }
+  if (!existsSync(at(dataDir))) {
+    step(`make the data directory ${at(dataDir)}`, () => {
+      mkdirSync(at(dataDir), { mode: 0o711 });
+      const { uid, gid } = requireAccount(user, root);
+      chownSync(at(dataDir), uid, gid);
+    });
+  }
+  if (!existsSync(at(installed))) {
+    step(`write a configuration to begin with to ${at(installed)}`, () => {
+      write(at(installed), firstConfig, 0o640);
+      // It may come to name secrets.
+      chownSync(at(installed), 0, requireAccount(user, root).gid);
+    });
+  }
+  step(`write ${at(unitFile)}`, () => write(at(unitFile), unit, 0o644));
+  if (isRunning(root)) {
+    step('have systemd read it, and start it with the machine', () => {
+      run('systemctl', ['daemon-reload']);
+      run('systemctl', ['enable', 'andromeda.service']);
+    });
+  }
+  return { unit, steps };
+}
+
+function nextSteps({ config, user, root }: ServiceOptions): string {
+  const account = `runuser -u ${user} -- andromeda`;
+  const begin = isRunning(root)
+    ? 'systemctl start andromeda'
+    : 'systemctl enable --now andromeda    (systemd does not run here: on the machine it is for)';
+  return `
+Next:
+
+  1. Say in ${config} how people reach it.
+  2. Make the first operator:   ${account} admin bootstrap --config ${config} --email YOU@EXAMPLE.ORG
+  3. Start it:                  ${begin}
+  4. See that it serves:        systemctl status andromeda; journalctl -u andromeda
+`;
+}
+
+/** Whether systemd runs this machine. */
+function isRunning(root: string): boolean {
+  return root === '/' && existsSync('/run/systemd/system');
+}
+
+function accountOf(user: string, root: string): { uid: number; gid: number } | undefined {
+  const file = join(root, 'etc/passwd');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  const fields = lines.map((line) => line.split(':')).find(([name]) => name === user);
+  return fields && { uid: Number(fields[2]), gid: Number(fields[3]) };
+}
+
+function requireAccount(user: string, root: string): { uid: number; gid: number } {
+  const account = accountOf(user, root);
+  if (account) return account;
+  throw refusal(
+    `The account ${user} is not in ${join(root, 'etc/passwd')}. Make it there, and run this again.`,
+  );
+}
+
+function makeAccount(user: string, root: string): void {
+  const options = ['--system', '--user-group', '--no-create-home', '--home-dir', stateDirectory];
+  const prefix = root === '/' ? [] : ['--prefix', root];
+  run('useradd', [...prefix, ...options, '--shell', '/usr/sbin/nologin', '--comment', 'Andromeda', user]);
+}
+
+function run(program: string, args: string[]): void {
+  const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
+  const { status, stderr, error } = spawnSync(program, args, {
+    encoding: 'utf8',
+    timeout: 60_000,
+    env: { ...process.env, PATH: path },
+  });
+  if (status === 0) return;
+  const said = stderr
+    .trim()
+    .replace(/\s*\n\s*/g, '; ')
+    .replace(/\.$/, '');
+  const reason = error ? error.message : said || `status ${status}`;
+  throw refusal(`\`${program} ${args.join(' ')}\` did not work: ${reason}. Mend that, and run this again.`);
+}
+
+/** In the place of one that may be running. */
+function install(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true, mode: 0o755 });
+  copyFileSync(from, `${to}.new`);
+  chmodSync(`${to}.new`, 0o755);
+  renameSync(`${to}.new`, to);
+}
+
+function write(file: string, text: string, mode: number): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+  writeFileSync(`${file}.new`, text, { mode, flush: true });
+  chmodSync(`${file}.new`, mode);
+  renameSync(`${file}.new`, file);
+}
+
+function refusal(message: string): DomainError {
+  return new DomainError('invalid_state', message);
+}
+
+function said(work: () => unknown): number {
+  try {
+    work();
+    return 0;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const isOurs = error instanceof DomainError || 'syscall' in error;
+    if (!isOurs) throw error;
+    process.stderr.write(`andromeda: ${error.message}\n`);
+    return 1;
+  }
+}

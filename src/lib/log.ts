@@ -1,0 +1,201 @@
+/**
+ * Structured logging: one JSON line an event on stderr, so that stdout stays for data.
+ * Secrets and request bodies never go in here.
+ *
+ * To add an event: one line in `LogEvents`, its name and its fields, and a call of `log` where it happens. Metrics are
+ * made from these events (`metrics.ts`): a name or a field that is not here is a type error in both.
+ */
+import { pino } from 'pino';
+import { escapeControls } from '../domain/visible-text.ts';
+
+/** What is thrown, as it was caught. */
+type Thrown = unknown;
+
+/** A login: what is known of it, in the order in which it becomes known. */
+interface Login {
+  id: string;
+  loginName?: string | undefined;
+  fingerprint?: string | undefined;
+  remoteAddress: string;
+}
+
+/** A session that was let in, or nothing where it was never that far. */
+type OpenSession = Partial<
+  Login & { clusterId: string; userId: string; username: string; keyId: string; loginNode: string }
+>;
+
+/** A cluster by its name, and its Slurm or Kubernetes side. */
+interface ClusterSide {
+  cluster: string;
+  side: 'slurm' | 'kubernetes';
+}
+
+/** Every event and its fields. Times are milliseconds. */
+export interface LogEvents {
+  'serve.ready': {
+    platform: string;
+    business: string;
+    issuer: string;
+    gateway: string;
+    hostKey: string;
+    fastCiphers: boolean;
+    node: string;
+  };
+  'store.written': { ms: number };
+
+  'http.request': {
+    api: string;
+    requestId: string;
+    /** Left out where the address is none of the API's. */
+    operation: string | undefined;
+    method: string;
+    path: string;
+    /** 499: the caller went away. */
+    status: number;
+    address: string | undefined;
+    ms: number;
+    userId: string | undefined;
+    commandId: string | undefined;
+  };
+  'http.connection.refused': { name: string; address: string; open: number };
+  'http.failed': { requestId: string; method: string; path: string; error: Thrown };
+  'http.unready': { error: Thrown };
+
+  'issuer.failed': { error: Thrown };
+  'issuer.request.failed': { error: Thrown };
+  'issuer.sweep.failed': { error: Thrown };
+  'issuer.sign_in': { address: string; userId: string };
+  'issuer.sign_in.refused': { address: string };
+  'issuer.password.changed': { address: string; userId: string };
+  'issuer.sign_in.throttled': { address: string; seconds: number };
+  'issuer.signed_out': { clientId: string | undefined; grantId: string };
+  'issuer.token.reused': { clientId: string | undefined; grantId: string; address: string };
+  'issuer.device.approved': DeviceAnswer;
+  'issuer.device.denied': DeviceAnswer;
+
+  'gateway.started': { host: string; port: number };
+  'gateway.draining': { sessions: number; ms: number };
+  'gateway.stopped': Record<never, never>;
+  'gateway.listen.failed': { error: Thrown };
+  'gateway.connection.refused': { remoteAddress: string | undefined; reason: string };
+  'gateway.connection.closed': { id: string; remoteAddress: string; why: string };
+  /** Something was thrown in it, which ended it and nothing else. */
+  'gateway.connection.failed': { id: string; remoteAddress: string; error: Thrown };
+  'gateway.login.accepted': OpenSession;
+  'gateway.login.refused': Login & { reason: string; detail?: string | undefined; cause?: Thrown };
+  'gateway.session.closed': OpenSession & {
+    /** What follows a colon tells of one case. */
+    why: string;
+    durationMs: number;
+    bytesUp: number | undefined;
+    bytesDown: number | undefined;
+  };
+  'gateway.sessions.lost': { sessions: number };
+  'gateway.node.ended': { id: string; by: string; detail: string };
+  /** A message of either side that the relay does not pass on. */
+  'gateway.refused': { id: string; side: string; reason: string };
+  'gateway.recheck.failed': { id?: string; error: Thrown };
+  'gateway.records.failed': { error: Thrown; waiting: number; lost: number };
+  'gateway.records.lost': { lost: number };
+
+  'audit.sign.failed': { error: string };
+  'audit.sending': { destination: string; waiting: number };
+  'audit.destination.working': { destination: string };
+  'audit.destination.failed': { destination: string; error: string };
+
+  'sync.passed': ClusterSide & { ms: number };
+  'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
+  'sync.converged': ClusterSide & { ms: number };
+  'sync.released': ClusterSide;
+  'sync.refused': ClusterSide & { failure: string };
+  'sync.failed': ClusterSide & { error: Thrown; failures: number; retryMs: number; ms: number };
+  'sync.notice.failed': { error: Thrown };
+  'sync.sweep.failed': { error: Thrown };
+
+  'simulated.applied': {
+    cluster: string;
+    generation: number;
+    schedulerGeneration: number;
+    added: number;
+    removed: number;
+    restarts: readonly string[];
+  };
+  'simulated.refused': { cluster: string; desiredGeneration: number; failure: string | undefined };
+  'simulated.unsafe': { cluster: string; message: string };
+  'simulated.login_node_refused': { cluster: string; message: string };
+  'slurm.applied': { cluster: string; generation: number; added: number; removed: number };
+  /** A host has what it should have: the `done`th of `hosts`. */
+  'slurm.progress': { cluster: string; host: string; done: number; hosts: number; ms: number };
+  /** A host that is not in use any more: it was cleaned, or it is left behind as it is. */
+  'slurm.cleaned': { cluster: string; host: string };
+  'slurm.left': { cluster: string; words: string };
+  'slurm.fault': { cluster: string; words: string };
+  'slurm.drifted': { cluster: string; words: string };
+  'kubernetes.permitted': { cluster: string; created: number; repaired: number; removed: number };
+
+  login_node_exited: {
+    pid: number | undefined;
+    code: number | null;
+    signal: string | null;
+    dataDir: string;
+  };
+  login_node_process_error: { error: Thrown };
+  login_node_stderr: { text: string };
+  login_node_names_lost: { error: unknown };
+  login_node_sessions_left: { error: Thrown };
+  login_node_start_failed: { dataDir: string; error: Thrown };
+  login_node_crashed: { error: Thrown };
+  login_node_without_namespace: { reason: string };
+  login_node_listen_error: { error: Thrown };
+  login_node_connection_error: { error: Thrown };
+  login_node_session_opened: { username: string };
+  login_node_session_failed: { username: string; error: Thrown };
+  login_node_forward_failed: { username: string; error: Thrown };
+}
+
+interface DeviceAnswer {
+  userId: string;
+  clientId: string;
+  address: string;
+  deviceAddress: string;
+}
+
+export type EventName = keyof LogEvents;
+export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
+export type LogLevel = EventLevel | 'silent';
+
+export type Logger = Record<
+  EventLevel,
+  <Name extends EventName>(event: Name, fields: LogEvents[Name]) => void
+>;
+
+/** A logger that writes events of `level` and above as JSON lines to `write` (stderr if left out). */
+export function createLogger(
+  level: LogLevel,
+  write: (line: string) => void = (line) => process.stderr.write(line),
+): Logger {
+  const lines = pino(
+    {
+      level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }), log: readable },
+    },
+    // JSON leaves C1 and bidirectional controls as they are, which a terminal that shows the log obeys.
+    { write: (line) => write(`${escapeControls(line.slice(0, -1))}\n`) },
+  );
+  const at = (name: EventLevel) => (event: EventName, fields: object) => lines[name]({ event, ...fields });
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** What is thrown has no fields that JSON would show. */
+function readable(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plain(value)]));
+}
+
+/** An error as data, with what caused it: a few links only, since a chain may be a circle. */
+function plain(value: unknown, links = 5): unknown {
+  if (!(value instanceof Error)) return value;
+  const { name, message, stack, cause } = value;
+  return { name, message, stack, cause: links > 0 ? plain(cause, links - 1) : undefined };
+}

@@ -1,0 +1,44 @@
+/**
+ * What depends on how the program lies on the disk: here as a checkout. In the executable that `npm run build` makes,
+ * scripts/build/executable/packaging.ts stands in for this file. Nothing else may ask where its own file is.
+ */
+import { readFileSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { isAbsolute, join } from 'node:path';
+
+/** The folder that must be within reach for another process of the program to start. */
+export const codeRoot: string = join(import.meta.dirname, '../..');
+
+/** The program as a file to run, and whether that is all of it. */
+export const programFile: string = join(codeRoot, 'scripts/andromeda');
+export const isOneFile: boolean = false;
+
+/** How a person here runs the program. */
+export const commandName: string = 'npx andromeda';
+
+/** The text of a file of the program that is not code, by its path below src/. */
+export function programText(path: string): string {
+  return readFileSync(join(codeRoot, 'src', path), 'utf8');
+}
+
+/** What follows the executable's name to start a login node's process, with the code where `codeDir` says. */
+export function loginNodeArguments(codeDir: string): string[] {
+  return [join(codeDir, 'src/sync/drivers/simulated/login-node/main.ts')];
+}
+
+/** What follows the executable's name for a process that does nothing but end with this status. */
+export function exitArguments(status: number): string[] {
+  return ['-e', `process.exitCode = ${status}`];
+}
+
+/** What another process of the program needs of our environment beside PATH. */
+export function inheritedEnvironment(): Record<string, string> {
+  return {};
+}
+
+/** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be kept, it is not. */
+export function keepCompiled(): void {
+  const { XDG_CACHE_HOME: cache, HOME: home } = process.env;
+  const base = [cache, home && join(home, '.cache')].find((path) => path && isAbsolute(path));
+  if (base) enableCompileCache(join(base, 'andromeda', 'compiled'));
+}

@@ -1,0 +1,135 @@
+/** The login node's process: takes its settings from the server that started it, and ends when that is gone. */
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import type { EventLevel, EventName, LogEvents, Logger } from '../../../../lib/log.ts';
+import { codeRoot } from '../../../../lib/packaging.ts';
+import { loadSshKey } from '../../../../ssh/key-file.ts';
+import { keepNames, prepareDirs, prepareHomes } from './homes.ts';
+import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
+import { pipeMaker } from './pipes.ts';
+import { choosePlace, requireOrdinary } from './place.ts';
+import { nameLoginNode } from './processes.ts';
+import type { LoginServer } from './server.ts';
+import { hideInherited } from './spawn.ts';
+
+interface Node {
+  server: LoginServer;
+  setAccounts(accounts: readonly Account[]): Promise<void>;
+}
+
+/** Serves until told to stop or until the parent is gone, in whatever way it went. */
+export function serveLoginNode(): void {
+  nameLoginNode();
+  const log = logger();
+  let node: Promise<Node> | undefined;
+  let last: Promise<void> = Promise.resolve();
+  // Whatever groups root has here, no session may inherit them.
+  if (process.getuid?.() === 0) process.setgroups?.([]);
+
+  process.on('uncaughtException', (error) => {
+    log.error('login_node_crashed', { error });
+    void finish(1);
+  });
+  process.on('message', (message: ToLoginNode, handle: unknown) => {
+    if (message.type === 'start') {
+      node = start(message.settings, log);
+      node.catch((error: unknown) => {
+        tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+        void finish(1);
+      });
+    } else if (message.type === 'accounts') {
+      // One after the other, so that the last one set is the one that holds.
+      last = last.then(async () => {
+        const error = await node?.then((it) => it.setAccounts(message.accounts)).then(nothing, sentence);
+        tell({ type: 'accounts', id: message.id, error });
+      });
+    } else if (message.type === 'connection') {
+      const socket = handle as Socket | undefined;
+      // Undefined when the client has hung up on the way here.
+      if (socket) node?.then((it) => it.server.adopt(socket)).catch(() => socket.destroy());
+    } else {
+      void finish(0);
+    }
+  });
+  process.on('disconnect', () => void finish(0));
+  // The parent decides; Ctrl-C in its terminal is not for us.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+  process.stderr.on('error', () => undefined);
+
+  let finishing = false;
+  async function finish(code: number): Promise<void> {
+    if (finishing) return;
+    finishing = true;
+    setTimeout(() => process.exit(code), 3000);
+    await node?.then((it) => it.server.stop()).catch(() => undefined);
+    process.exit(code);
+  }
+}
+
+async function start(settings: Settings, log: Logger): Promise<Node> {
+  requireUsable(settings.accounts);
+  hideInherited();
+  const dirs = prepareDirs(settings.dataDir, codeRoot);
+  // Loading ssh2 takes longest, and can go on while the other processes do their part.
+  const [place, makePipes, { createLoginServer }] = await Promise.all([
+    choosePlace(dirs, settings.namespace, (reason) => log.warn('login_node_without_namespace', { reason })),
+    pipeMaker(),
+    import('./server.ts'),
+  ]);
+  const hostKey = loadSshKey(join(settings.dataDir, 'host_key'));
+  let accounts: readonly Account[] = [];
+  const { repair } = keepNames(place, dirs, () => accounts, log);
+  const server = createLoginServer({
+    hostKey: hostKey.privateKey,
+    authorizedKey: settings.authorizedKey,
+    place,
+    dirs,
+    makePipes,
+    sftp: settings.sftp,
+    port: settings.port,
+    beforeSession: repair,
+    log,
+  });
+  const setAccounts = async (next: readonly Account[]) => {
+    requireUsable(next);
+    await prepareHomes(place, dirs, next);
+    accounts = next;
+    await server.setAccounts(next);
+  };
+  await setAccounts(settings.accounts);
+  const port = settings.port ?? (await server.listen());
+  tell({ type: 'ready', port, hostKey: hostKey.publicKey });
+  return { server, setAccounts };
+}
+
+/** The names become paths and lines of passwd, so they are checked here again. */
+function requireUsable(accounts: readonly Account[]): void {
+  for (const account of accounts) {
+    if (!/^[a-z][a-z0-9_-]{0,31}$/.test(account.username)) {
+      throw new Error(`"${account.username}" is not a username.`);
+    }
+    requireOrdinary(account);
+  }
+}
+
+function tell(message: FromLoginNode): void {
+  if (process.connected) process.send?.(message, () => undefined);
+}
+
+function logger(): Logger {
+  const at =
+    (level: EventLevel) =>
+    <Name extends EventName>(event: Name, fields: LogEvents[Name]) =>
+      tell({ type: 'log', level, event, fields: plainFields(fields) });
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** Errors do not survive IPC as they are. */
+function plainFields<Fields extends object>(fields: Fields): Fields {
+  const plain = (value: unknown) =>
+    value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plain(value)])) as Fields;
+}
+
+const nothing = () => undefined;
+const sentence = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,88 @@
+/** What an operator can watch: request IDs, one log line a request, and Prometheus metrics on an address of their own. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createMetrics } from '../../src/app/metrics.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { alpha, eventually, startTestApp } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+test('request IDs, and metrics on an address of their own', async (t) => {
+  const [port] = await freePorts(1);
+  await using service = await startTestApp({ config: { metrics: { listen: `127.0.0.1:${port}` } } });
+  const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+
+  await t.test('every response carries a request ID: the caller’s own where it is a sane one', async () => {
+    for (const path of ['/me', '/nowhere', '/healthz', '/docs']) {
+      const made = await service.business(path, { as: 'ada' });
+      assert.match(made.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, path);
+    }
+    const own = await service.platform('/healthz', { headers: { 'X-Request-Id': 'trace-1.a_B' } });
+    assert.equal(own.headers.get('x-request-id'), 'trace-1.a_B');
+    for (const id of ['a b', 'x'.repeat(65), '<i>']) {
+      const reply = await service.business('/healthz', { headers: { 'X-Request-Id': id } });
+      assert.notEqual(reply.headers.get('x-request-id'), id);
+    }
+  });
+
+  await t.test('requests are counted by API, operation and status, with their latency', async () => {
+    await service.business('/me', { as: 'ada' });
+    await service.business('/me');
+    await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+    const text = await eventually(scrape, (now) => now.includes('operation="registerSshKey",status="201"'));
+    assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="200"\} 2$/m);
+    assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="401"\} 1$/m);
+    assert.match(
+      text,
+      /^andromeda_http_request_seconds_bucket\{le="5",api="business",operation="getMe"\} 3$/m,
+    );
+    assert.ok(!text.includes('nowhere'), 'addresses that are none make no rows');
+  });
+
+  await t.test(
+    'passes over clusters, their lag, convergence, writes, sessions and the process itself',
+    async () => {
+      const text = await eventually(scrape, (now) =>
+        /andromeda_sync_convergence_seconds_count [1-9]/.test(now),
+      );
+      assert.match(text, /^andromeda_sync_lag_seconds\{cluster="alpha"\} [\d.]+$/m);
+      assert.match(text, /^andromeda_sync_pass_seconds_count\{outcome="done"\} [1-9]/m);
+      assert.match(text, /^andromeda_store_write_seconds_count [1-9]/m);
+      assert.match(text, /^andromeda_gateway_sessions 0$/m);
+      assert.match(text, /^process_resident_memory_bytes \d+$/m);
+      service.advance(30_000);
+      const later = await scrape();
+      assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha"\} (29|3\d)/m);
+    },
+  );
+
+  await t.test('nothing else is served there, and metrics nowhere else', async () => {
+    assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404);
+    assert.equal((await service.business('/metrics', { as: 'ada' })).status, 404);
+    assert.ok(!(await scrape()).includes(alpha));
+  });
+});
+
+test('a refused login is counted with its reason, and a warning by its event', async () => {
+  const lines: string[] = [];
+  const metrics = createMetrics(Date.now);
+  const log = metrics.watch(createLogger('warn', (line) => lines.push(line)));
+  log.info('gateway.login.refused', { id: '1', remoteAddress: '192.0.2.1', reason: 'key_revoked' });
+  log.warn('sync.failed', {
+    cluster: 'alpha',
+    side: 'slurm',
+    error: new Error('gone'),
+    failures: 1,
+    retryMs: 500,
+    ms: 1200,
+  });
+  assert.equal(lines.length, 1, 'what the level leaves out is counted and not written');
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const response = { writeHead: () => response, end: resolve };
+  metrics.handler(() => 3)({ method: 'GET', url: '/metrics' } as never, response as never);
+  const text = await promise;
+  assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="key_revoked"\} 1/);
+  assert.match(text, /andromeda_sync_pass_seconds_count\{outcome="failed"\} 1/);
+  assert.match(text, /andromeda_log_events_total\{level="warn",event="sync.failed"\} 1/);
+  assert.match(text, /andromeda_gateway_sessions 3/);
+});

@@ -1,0 +1,362 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { readClusters } from '../../src/config/clusters.ts';
+import { demoConfig, listConfigFiles, readConfig } from '../../src/config/index.ts';
+import { readLab } from '../../src/config/lab-file.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const directory = temporaryDirectory();
+after(() => directory[Symbol.dispose]());
+const file = join(directory.path, 'andromeda.yaml');
+const read = (text: string) => {
+  writeFileSync(file, text);
+  return readConfig(file);
+};
+writeFileSync(join(directory.path, 'cert.pem'), 'certificate');
+writeFileSync(join(directory.path, 'key.pem'), 'key');
+mkdirSync(join(directory.path, 'folder'));
+
+/** As design.md gives it. */
+const example = `
+dataDir: ./data
+platform: { listen: "127.0.0.1:8080", url: "http://127.0.0.1:8080" }
+business: { listen: "127.0.0.1:8081", url: "http://127.0.0.1:8081" }
+gateway:  { listen: "127.0.0.1:2222", hostname: "127.0.0.1", port: 2222 }   # port as ssh-access reports it
+identity:
+  issuer: "https://login.example.org"
+  audiences: ["andromeda"]
+  cliClientId: "andromeda-cli"
+  kubernetes: { clientId: "andromeda-kubernetes", usernameClaim: email }
+  embedded: { listen: "127.0.0.1:8082", url: "http://127.0.0.1:8082" }
+sync: { intervalSeconds: 15 }
+seed: ./lab.yaml
+`;
+
+test('the example of the design is accepted as it stands', () => {
+  const config = read(example);
+  assert.equal(config.dataDir, join(directory.path, 'data'));
+  assert.equal(config.seed, join(directory.path, 'lab.yaml'));
+  assert.equal(config.identity.issuer, 'https://login.example.org');
+  assert.deepEqual(config.identity.kubernetes, { clientId: 'andromeda-kubernetes', usernameClaim: 'email' });
+  assert.deepEqual(config.gateway, {
+    listen: { host: '127.0.0.1', port: 2222 },
+    hostname: '127.0.0.1',
+    port: 2222,
+    limits: {},
+  });
+});
+
+test('where the configuration stands among other secrets, labs may name no files unless it says where', () => {
+  const options = { dataDir: '/var/lib/andromeda', own: [] };
+  for (const file of ['/andromeda.yaml', '/etc/andromeda.yaml', '/root/a.yaml', join(homedir(), 'a.yaml')]) {
+    assert.equal(readClusters({}, { ...options, file }).secrets.directory, undefined, file);
+    const said = readClusters({ secretsDir: '/etc/lab' }, { ...options, file });
+    assert.equal(said.secrets.directory, '/etc/lab');
+  }
+  const usual = readClusters({}, { ...options, file: '/etc/andromeda/andromeda.yaml' });
+  assert.equal(usual.secrets.directory, '/etc/andromeda');
+});
+
+test('an empty file gives every default: everything on loopback, the embedded issuer', () => {
+  const config = read('');
+  const http = (port: number) => ({
+    listen: { host: '127.0.0.1', port },
+    url: `http://127.0.0.1:${port}`,
+    tls: undefined,
+  });
+  assert.deepEqual(config, {
+    demo: false,
+    dataDir: join(directory.path, 'data'),
+    platform: http(8080),
+    business: http(8081),
+    gateway: { listen: { host: '127.0.0.1', port: 2222 }, hostname: '127.0.0.1', port: 22, limits: {} },
+    identity: {
+      issuer: undefined,
+      audiences: ['andromeda'],
+      cliClientId: 'andromeda-cli',
+      scopes: undefined,
+      kubernetes: undefined,
+      serviceAccountClaim: undefined,
+      embedded: http(8082),
+    },
+    trustedProxies: [],
+    http: { connectionsPerSource: 512, connections: 8192 },
+    sync: { intervalMs: 15_000 },
+    clusters: {
+      secrets: {
+        directory: directory.path,
+        never: [join(directory.path, 'data'), join(directory.path, 'andromeda.yaml')],
+      },
+      allowLocal: [],
+      unsafeSimulatedLogins: false,
+    },
+    uids: { base: 20_000 },
+    log: { level: 'info' },
+    audit: { signMs: 60_000, file: undefined, syslog: undefined },
+    metrics: undefined,
+    seed: undefined,
+  });
+  assert.ok(Object.isFrozen(config));
+});
+
+test('trustedProxies are addresses and networks', () => {
+  assert.deepEqual(read('trustedProxies: ["127.0.0.1", "10.0.0.0/8", "::1"]').trustedProxies, [
+    '127.0.0.1',
+    '10.0.0.0/8',
+    '::1',
+  ]);
+  for (const wrong of [
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '::1/129',
+    '0.0.0.0/0',
+    'proxy.example',
+    '10.0.0.0/8/8',
+    'fe80::1%eth0',
+  ]) {
+    assert.throws(
+      () => read(`trustedProxies: ["${wrong}"]`),
+      new RegExp(`trustedProxies: "${wrong}" is not an address or a network`),
+    );
+  }
+});
+
+test('audit says where the trail is sent; what it names belongs to the configuration', () => {
+  writeFileSync(join(directory.path, 'ca.pem'), 'authority');
+  const { audit } = read(
+    'audit: { signSeconds: 5, file: trail.jsonl, syslog: { to: "tls://[::1]:6514", ca: ca.pem } }',
+  );
+  assert.deepEqual(audit, {
+    signMs: 5_000,
+    file: join(directory.path, 'trail.jsonl'),
+    syslog: { protocol: 'tls', host: '::1', port: 6514, ca: Buffer.from('authority') },
+  });
+  assert.ok(listConfigFiles(file).includes(join(directory.path, 'ca.pem')));
+  for (const to of ['logs:514', 'http://logs:514', 'tcp://logs', 'udp://logs:70000', 'tcp://a b:1'])
+    assert.throws(() => read(`audit: { syslog: { to: "${to}" } }`), /audit/, to);
+});
+
+test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
+  const { limits } = read(`
+gateway:
+  limits:
+    loginGraceSeconds: 20
+    loginAttempts: 3
+    unauthenticated: "10:30:100"
+    unauthenticatedPerSource: 50
+    sessionsPerUser: 10
+    sessionsPerSource: 20
+    channelsPerConnection: 30
+    idleSeconds: 3600
+    recheckSeconds: 2
+    confirmGraceSeconds: 60
+    drainSeconds: 1.5
+    backoffAfterFailures: 5
+    backoffSeconds: 2
+    backoffMaxSeconds: 30
+    rekeyMebibytes: 1024
+    rekeySeconds: 1800
+`).gateway;
+  assert.deepEqual(limits, {
+    loginGraceMs: 20_000,
+    maxAuthAttempts: 3,
+    unauthenticatedStart: 10,
+    unauthenticatedRate: 30,
+    unauthenticatedFull: 100,
+    unauthenticatedPerSource: 50,
+    sessionsPerUser: 10,
+    sessionsPerSource: 20,
+    maxChannels: 30,
+    idleMs: 3_600_000,
+    recheckMs: 2_000,
+    confirmGraceMs: 60_000,
+    drainMs: 1_500,
+    backoffAfter: 5,
+    backoffMs: 2_000,
+    backoffMaxMs: 30_000,
+    rekeyBytes: 1024 ** 3,
+    rekeyMs: 1_800_000,
+  });
+  assert.throws(() => read('gateway: { limits: { idleMinutes: 1 } }'), /idleMinutes is not a setting/);
+  assert.throws(() => read('gateway: { limits: { unauthenticated: "10" } }'), /not of the right form/);
+  assert.throws(() => read('gateway: { limits: { loginAttempts: 0 } }'), /must be >= 1/);
+});
+
+test('the demonstration listens on loopback only, and its gateway says the port it has', () => {
+  const config = demoConfig('./somewhere');
+  for (const { listen } of [config.platform, config.business, config.gateway, config.identity.embedded]) {
+    assert.equal(listen.host, '127.0.0.1');
+  }
+  assert.equal(config.gateway.port, config.gateway.listen.port);
+});
+
+const tls = 'tls: { cert: cert.pem, key: key.pem }';
+const accepted: [string, string, string][] = [
+  ['TLS files', `platform: { listen: "10.0.0.5:8443", ${tls} }`, 'https://10.0.0.5:8443'],
+  [
+    'a proxy in front',
+    'platform: { listen: "10.0.0.5:8080", behindProxy: true, url: "https://x.example/" }',
+    'https://x.example',
+  ],
+  ['a path in the url', 'platform: { url: "https://x.example/platform/" }', 'https://x.example/platform'],
+  ['IPv6 loopback', 'platform: { listen: "[::1]:8080" }', 'http://[::1]:8080'],
+  ['localhost', 'platform: { listen: "localhost:8080" }', 'http://localhost:8080'],
+  [
+    'every address, with a url',
+    `platform: { listen: "0.0.0.0:443", ${tls}, url: "https://x.example" }`,
+    'https://x.example',
+  ],
+];
+for (const [what, text, url] of accepted) {
+  test(`accepted: ${what}`, () => assert.equal(read(text).platform.url, url));
+}
+
+test('what TLS needs is read from the files, which are relative to the configuration', () => {
+  assert.equal(read(`platform: { ${tls} }`).platform.tls?.cert.toString(), 'certificate');
+});
+
+const notLoopback = (name: string, host: string) =>
+  `${name}.listen is ${host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`;
+const refused: [string, string, string][] = [
+  [
+    'an unknown section',
+    'plattform: {}',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, log, audit, metrics, seed.',
+  ],
+  [
+    'an unknown key',
+    'gateway: { adress: x }',
+    'gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol.',
+  ],
+  ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
+  ['a section that is a text', 'platform: here', 'platform must be an object.'],
+  ['a list that is a text', 'identity: { audiences: andromeda }', 'identity.audiences must be an array.'],
+  ['an empty list', 'identity: { audiences: [] }', 'identity.audiences must NOT have fewer than 1 items.'],
+  ['a file that is a list', '- a', 'the file must be an object.'],
+  ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
+  ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
+  ['a level that is none', 'log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
+  [
+    'an issuer that is no URL',
+    'identity: { issuer: login.example }',
+    'identity.issuer is "login.example", which is not of the right form.',
+  ],
+  ['an interval of nothing', 'sync: { intervalSeconds: 0 }', 'sync.intervalSeconds must be >= 0.1.'],
+  [
+    'a listen without a port',
+    'platform: { listen: localhost }',
+    'platform.listen is "localhost"; it must be a host and a port, such as 127.0.0.1:8080.',
+  ],
+  [
+    'a listen with a port that is none',
+    'gateway: { listen: "127.0.0.1:99999" }',
+    'gateway.listen is "127.0.0.1:99999"; it must be a host and a port, such as 127.0.0.1:8080.',
+  ],
+  [
+    'a listen with a bare IPv6 address',
+    'platform: { listen: "::1:8080" }',
+    'platform.listen is "::1:8080"; it must be a host and a port, such as 127.0.0.1:8080.',
+  ],
+  ['plain HTTP off loopback', 'platform: { listen: "10.0.0.5:8080" }', notLoopback('platform', '10.0.0.5')],
+  ['plain HTTP on every address', 'business: { listen: "0.0.0.0:8081" }', notLoopback('business', '0.0.0.0')],
+  [
+    'plain HTTP of the issuer',
+    'identity: { embedded: { listen: "10.0.0.5:8082" } }',
+    notLoopback('identity.embedded', '10.0.0.5'),
+  ],
+  [
+    'a name that only looks like loopback',
+    'platform: { listen: "127.example.org:8080" }',
+    notLoopback('platform', '127.example.org'),
+  ],
+  [
+    'two listeners on one port',
+    'business: { listen: "127.0.0.1:8080" }',
+    'platform.listen and business.listen are both 127.0.0.1:8080; each needs its own port.',
+  ],
+  [
+    'the issuer on the port of an API',
+    'platform: { listen: "127.0.0.1:8082" }',
+    'platform.listen and identity.embedded.listen are both 127.0.0.1:8082; each needs its own port.',
+  ],
+  [
+    'every address without a url',
+    `platform: { listen: "0.0.0.0:443", ${tls} }`,
+    'platform.listen is 0.0.0.0, which is every address of this machine. Give platform.url, the address that people call it by.',
+  ],
+  [
+    'a gateway on every address without a name',
+    'gateway: { listen: "0.0.0.0:22" }',
+    'gateway.listen is 0.0.0.0, which is every address of this machine. Give gateway.hostname, the name that people log in to.',
+  ],
+  [
+    'two audiences for the embedded issuer',
+    'identity: { audiences: [a, b] }',
+    'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
+  ],
+];
+for (const [what, text, sentence] of refused) {
+  test(`refused: ${what}`, () => {
+    assert.throws(() => read(text), { code: 'invalid_request', message: `${file}: ${sentence}` });
+  });
+}
+
+test('refused: a TLS file that cannot be read', () => {
+  const message = `${file}: platform.tls.cert: cannot read ${join(directory.path, 'none.pem')} (ENOENT).`;
+  assert.throws(() => read('platform: { tls: { cert: none.pem, key: key.pem } }'), { message });
+});
+
+test('several faults are told at once', () => {
+  assert.throws(() => read('gateway: { port: 0, adress: x }'), {
+    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol. gateway.port must be >= 1.`,
+  });
+});
+
+const unreadable: [string, string, RegExp][] = [
+  ['an unclosed bracket', 'platform: {\nbusiness: [\n', /:\d+:\d+: not readable as YAML: /],
+  [
+    'a key twice',
+    'dataDir: a\ndataDir: b\n',
+    /andromeda\.yaml:2:1: not readable as YAML: Map keys must be unique/,
+  ],
+  ['a tab', 'platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
+  ['two documents', 'dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
+  ['an alias of nothing', 'dataDir: *a\n', /not readable as YAML: Unresolved alias/],
+];
+for (const [what, text, message] of unreadable) {
+  test(`refused with the line: ${what}`, () => {
+    assert.throws(() => read(text), { code: 'invalid_request', message });
+  });
+}
+
+test('refused: a file that is not there, and a directory', () => {
+  const none = join(directory.path, 'none.yaml');
+  assert.throws(() => readConfig(none), { message: `Cannot read ${none}: there is no such file.` });
+  const folder = join(directory.path, 'folder');
+  assert.throws(() => readConfig(folder), { message: `Cannot read ${folder}: it is a directory.` });
+});
+
+const labs: [string, string, string][] = [
+  [
+    'an unknown key',
+    'organizations: [{ slug: x, name: X, member: [] }]',
+    'organizations[0].member is not a setting; known here: slug, name, autoJoinDomains, members.',
+  ],
+  ['a missing key', 'clusters: [{ name: a }]', 'clusters[0] lacks organization.'],
+  [
+    'an email that is none',
+    'users: [{ email: ada }]',
+    'users[0].email is "ada", which is not of the right form.',
+  ],
+  ['a fault beyond the shape', 'organizations: [{ slug: x, name: X }]', 'Organization x needs an owner.'],
+];
+for (const [what, text, sentence] of labs) {
+  test(`a lab file is refused with its name and place: ${what}`, () => {
+    const lab = join(directory.path, 'lab.yaml');
+    writeFileSync(lab, text);
+    assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}: ${sentence}` });
+  });
+}

@@ -1,0 +1,99 @@
+/** `andromeda service`: what it would do, does, and what systemd thinks of the unit. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../src/config/index.ts';
+import { firstConfig, unitText } from '../../src/host/service-unit.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const root = join(import.meta.dirname, '..');
+const analyze = '/usr/bin/systemd-analyze';
+const noSystemd = !existsSync(analyze) && `${analyze} is not installed`;
+const options = {
+  program: '/bin/true',
+  config: '/etc/andromeda/andromeda.yaml',
+  user: 'root',
+  dataDir: undefined,
+};
+
+const andromeda = (...args: string[]) =>
+  spawnSync(join(root, 'scripts/andromeda'), ['service', ...args], { encoding: 'utf8', timeout: 30_000 });
+
+test('systemd-analyze verify finds nothing wrong with the unit', { skip: noSystemd }, () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'andromeda.service');
+  for (const dataDir of [undefined, '/srv/a b/andromeda']) {
+    writeFileSync(file, unitText({ ...options, dataDir }));
+    const { status, stderr } = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' });
+    assert.deepEqual([status, stderr], [0, '']);
+  }
+});
+
+test('systemd-analyze security finds little that the service could do besides its work', {
+  skip: noSystemd,
+}, () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'andromeda.service');
+  writeFileSync(file, unitText({ ...options, user: 'andromeda' }));
+  const said = execFileSync(analyze, ['security', '--no-pager', '--offline=true', file], {
+    encoding: 'utf8',
+  });
+  const [, exposure] = /Overall exposure level for andromeda\.service: ([\d.]+)/.exec(said) ?? [];
+  assert.ok(Number(exposure) < 2, `${exposure}\n${said}`);
+});
+
+test('the unit runs the service as its own account, with its directories and next to no rights', () => {
+  const unit = unitText({ ...options, program: '/opt/with space/andromeda', user: 'gate' });
+  for (const line of [
+    'ExecStart="/opt/with space/andromeda" serve --config /etc/andromeda/andromeda.yaml',
+    'User=gate',
+    'StateDirectory=andromeda',
+    'CacheDirectory=andromeda',
+    'ProtectSystem=strict',
+    'NoNewPrivileges=yes',
+    'CapabilityBoundingSet=CAP_NET_BIND_SERVICE',
+  ])
+    assert.ok(unit.split('\n').includes(line), line);
+  assert.doesNotMatch(unit, /ReadWritePaths/);
+  assert.match(unitText({ ...options, dataDir: '/srv/andromeda' }), /^ReadWritePaths=\/srv\/andromeda$/m);
+});
+
+test('the configuration to begin with is one that the service takes', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'andromeda.yaml');
+  writeFileSync(file, firstConfig);
+  assert.equal(readConfig(file).dataDir, '/var/lib/andromeda');
+});
+
+test('service print prints the unit', () => {
+  const { status, stdout, stderr } = andromeda('print');
+  const program = join(root, 'scripts/andromeda');
+  if (status === 0) assert.equal(stdout, unitText({ ...options, program, user: 'andromeda' }));
+  else assert.match(stderr, /is a checkout out of the service's reach/);
+  const wrong = andromeda('print', '--user', 'a b');
+  assert.deepEqual([wrong.status, wrong.stderr], [1, 'andromeda: "a b" is not a name for an account.\n']);
+  const lines = andromeda('print', '--config', '/etc/a\nUser=root');
+  const sentence = 'andromeda: The path of a configuration has no control characters.\n';
+  assert.deepEqual([lines.status, lines.stdout, lines.stderr], [1, '', sentence]);
+});
+
+test('service install --dry-run says what it would do, and does nothing', () => {
+  const before = existsSync('/etc/systemd/system/andromeda.service');
+  const { status, stdout, stderr } = andromeda('install', '--dry-run');
+  assert.equal(existsSync('/etc/systemd/system/andromeda.service'), before);
+  if (status !== 0) return assert.match(stderr, /is a checkout out of the service's reach/);
+  assert.match(
+    stdout,
+    /^This would\n\n( {2}- .*\n)* {2}- write \/etc\/systemd\/system\/andromeda\.service\n/,
+  );
+  assert.match(stdout, /\n\[Unit\]\n/);
+});
+
+test('a checkout is not installed into an image', () => {
+  using directory = temporaryDirectory();
+  const { status, stderr } = andromeda('install', '--root', directory.path);
+  assert.equal(status, 1);
+  assert.match(stderr, /^andromeda: .* Install the executable of `npm run build`\.\n$/);
+});

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { giveWay } from '../../src/lib/event-loop.ts';
+
+/** Keeps the thread to itself for longer than anyone may. */
+function hog(): void {
+  const end = performance.now() + 5;
+  while (performance.now() < end);
+}
+
+test('nobody waits in a turn that has only begun', async () => {
+  await nextTurn();
+  for (let i = 0; i < 10; i++) assert.equal(giveWay(), undefined);
+});
+
+test('who kept the turn for long waits, and everybody else comes first', async () => {
+  await nextTurn();
+  assert.equal(giveWay(), undefined);
+  hog();
+  const events: string[] = [];
+  setImmediate(() => events.push('somebody else'));
+  const way = giveWay();
+  assert.ok(way);
+  await way;
+  events.push('on again');
+  assert.deepEqual(events, ['somebody else', 'on again']);
+  assert.equal(giveWay(), undefined, 'a new turn has begun');
+});
+
+test('many who waited do not make one long turn together', async () => {
+  await nextTurn();
+  giveWay();
+  hog();
+  let turns = 0;
+  let going = true;
+  const count = () => {
+    turns++;
+    if (going) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      await giveWay();
+      hog();
+    }),
+  );
+  going = false;
+  assert.ok(turns >= 5, `${turns} turns`);
+});

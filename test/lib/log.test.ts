@@ -1,0 +1,102 @@
+/** The log: lines that a machine can read, and events that the types know. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createLogger, type LogLevel } from '../../src/lib/log.ts';
+
+function linesOf(level: LogLevel, body: (log: ReturnType<typeof createLogger>) => void) {
+  const lines: string[] = [];
+  body(createLogger(level, (line) => lines.push(line)));
+  return lines.map((line) => JSON.parse(line));
+}
+
+test('an event is one JSON line with its time, its level, its name and its fields', () => {
+  const [line, ...more] = linesOf('info', (log) => {
+    log.debug('sync.released', { cluster: 'left out', side: 'slurm' });
+    log.info('sync.released', { cluster: 'alpha\n"beta"', side: 'slurm' });
+  });
+  assert.deepEqual(more, []);
+  assert.ok(Math.abs(Date.parse(line.time) - Date.now()) < 60_000);
+  assert.deepEqual(line, {
+    level: 'info',
+    time: line.time,
+    event: 'sync.released',
+    cluster: 'alpha\n"beta"',
+    side: 'slurm',
+  });
+});
+
+test('what a stranger sends cannot drive the terminal that shows the log, and every event is one line', () => {
+  const lines: string[] = [];
+  const username = '\u001b[2J\u009b2J\u202eada\u2066\u200b\u2028\n\u007f';
+  createLogger('debug', (line) => lines.push(line)).debug('login_node_session_opened', { username });
+  const [line = ''] = lines;
+  assert.doesNotMatch(line.slice(0, -1), /[\p{Cc}\p{Cf}\p{Zl}]/u);
+  assert.equal(JSON.parse(line).username, username);
+});
+
+test('an error is shown with its stack and what caused it', () => {
+  const error = new TypeError('no list', { cause: new Error('the host is away') });
+  const [line] = linesOf('error', (log) => log.error('sync.sweep.failed', { error }));
+  assert.deepEqual(
+    [line.error.name, line.error.message, line.error.cause.message],
+    ['TypeError', 'no list', 'the host is away'],
+  );
+  assert.match(line.error.stack, /log\.test\.ts/);
+});
+
+test('nothing that is thrown makes the log throw', () => {
+  const circle: { itself?: object } = {};
+  circle.itself = circle;
+  const own = new Error('it is its own cause');
+  own.cause = own;
+  const throwing = {
+    toJSON() {
+      throw new Error('not this one');
+    },
+  };
+  const thrown = [
+    circle,
+    10n,
+    Symbol('s'),
+    null,
+    undefined,
+    () => 1,
+    new Error('x', { cause: circle }),
+    own,
+    throwing,
+  ];
+  const lines = linesOf('error', (log) => {
+    for (const error of thrown) log.error('sync.sweep.failed', { error });
+  });
+  assert.equal(lines.length, thrown.length);
+});
+
+test('a name or a field that is none is a type error, so that no metric stays at 0 unseen', () => {
+  linesOf('silent', (log) => {
+    // @ts-expect-error: no such event
+    log.info('sync.finished', { cluster: 'alpha' });
+    // @ts-expect-error: no such field
+    log.info('sync.released', { clusters: 'alpha' });
+    // @ts-expect-error: a field is missing
+    log.info('sync.passed', { cluster: 'alpha' });
+  });
+});
+
+test('every event that the log knows happens somewhere', () => {
+  const src = join(import.meta.dirname, '../../src');
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
+  const texts = files
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(src, file), 'utf8'));
+  const declared = readFileSync(join(src, 'lib/log.ts'), 'utf8')
+    .split('export interface LogEvents')[1]
+    ?.split('\n}')[0];
+  const names = [...(declared ?? '').matchAll(/^ {2}'?([\w.]+)'?: /gm)].map(([, name]) => name ?? '');
+  assert.ok(names.length > 40);
+  const code = texts.filter((text) => !text.includes('export interface LogEvents')).join('\n');
+  const unused = names.filter((name) => !code.includes(`'${name}'`));
+  // `inBackground` in the loop makes their names.
+  assert.deepEqual(unused, ['sync.notice.failed', 'sync.sweep.failed']);
+});

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import ssh2 from 'ssh2';
+import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { generateSshKey, loadSshKey } from '../../src/ssh/key-file.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+test('a key is made once, in a file only its owner reads, and OpenSSH reads it', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'keys/host');
+  const made = loadSshKey(file);
+  assert.deepEqual(loadSshKey(file), made);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(statSync(join(directory.path, 'keys')).mode & 0o777, 0o700);
+  const [type, encoded] = execFileSync('ssh-keygen', ['-y', '-f', file], { encoding: 'utf8' }).split(/\s/);
+  assert.equal(`${type} ${encoded}`, made.publicKey);
+  assert.equal(parseSshPublicKey(readFileSync(`${file}.pub`, 'utf8')).fingerprint, made.fingerprint);
+});
+
+test('every key made is one that ssh2 takes, also those that begin with a zero byte', () => {
+  let zeros = 0;
+  for (let count = 0; count < 2_000 || zeros === 0; count++) {
+    const { privateKey, publicKey } = generateSshKey();
+    if (publicKey.startsWith('ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA')) zeros += 1;
+    const parsed = ssh2.utils.parseKey(privateKey);
+    assert.ok(!(parsed instanceof Error), privateKey);
+    assert.equal(`ssh-ed25519 ${parsed.getPublicSSH().toString('base64')}`, publicKey);
+  }
+});
+
+test('a file that was cut off is not made anew over what is there', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'host');
+  writeFileSync(`${file}.new`, 'half');
+  const made = loadSshKey(file);
+  assert.match(made.publicKey, /^ssh-ed25519 /);
+});

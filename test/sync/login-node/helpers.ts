@@ -1,0 +1,132 @@
+/** A started login node in a directory of its own, and the real clients that log in to it. */
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger } from '../../../src/lib/log.ts';
+import {
+  type Account,
+  type LoginNode,
+  type LoginNodeOptions,
+  startLoginNode,
+} from '../../../src/sync/drivers/simulated/login-node/index.ts';
+
+export const isRoot = process.getuid?.() === 0;
+
+/** A reason to skip, or false: for tests that need a program of this machine. */
+export function missing(program: string): string | false {
+  const found = spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+  return found ? false : `${program} is not installed here`;
+}
+
+export const ada: Account = {
+  username: 'ada',
+  uid: 20001,
+  gid: 20001,
+  home: '/home/ada',
+  shell: '/bin/bash',
+};
+export const bob: Account = {
+  username: 'bob',
+  uid: 20002,
+  gid: 20002,
+  home: '/home/bob',
+  shell: '/bin/bash',
+};
+
+export interface Bench {
+  dir: string;
+  node: LoginNode;
+  key: string;
+  events: { event: string; level: string }[];
+  options: LoginNodeOptions;
+}
+
+export interface Result {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Starts a login node; it and its directory are gone when the test is over. */
+export async function bench(
+  t: { after(cleanup: () => Promise<void>): unknown },
+  more: Partial<LoginNodeOptions> = {},
+): Promise<Bench> {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-'));
+  // The accounts must get through to their homes where there is no mount namespace.
+  chmodSync(dir, 0o755);
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  const events: Bench['events'] = [];
+  const options: LoginNodeOptions = {
+    dataDir: join(dir, 'data'),
+    authorizedKey: readFileSync(`${key}.pub`, 'utf8').trim(),
+    accounts: [ada, bob],
+    log: createLogger('debug', (line) => events.push(JSON.parse(line))),
+    ...more,
+  };
+  let node: LoginNode | undefined;
+  t.after(async () => {
+    await node?.stop();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  node = await startLoginNode(options);
+  return { dir, node, key, events, options };
+}
+
+/** The options that make ssh, scp and sftp talk to the bench alone. */
+export function clientOptions({ key, node }: Pick<Bench, 'key' | 'node'>): string[] {
+  const settings = [
+    `IdentityFile=${key}`,
+    'IdentitiesOnly=yes',
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    'BatchMode=yes',
+    'LogLevel=ERROR',
+    `Port=${node.port}`,
+  ];
+  return ['-F', 'none', ...settings.flatMap((setting) => ['-o', setting])];
+}
+
+export function sshArguments(at: Pick<Bench, 'key' | 'node'>, ...rest: string[]): string[] {
+  return [...clientOptions(at), '-l', 'ada', '127.0.0.1', ...rest];
+}
+
+/** Runs a program to its end. */
+export function run(program: string, args: string[], input: string | Buffer = ''): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { timeout: 20_000 });
+    const out: Buffer[] = [];
+    const errors: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
+    child.on('error', reject);
+    child.stdin.on('error', () => undefined);
+    child.on('close', (code) =>
+      resolve({ code, stdout: Buffer.concat(out).toString(), stderr: Buffer.concat(errors).toString() }),
+    );
+    child.stdin.end(input);
+  });
+}
+
+export const ssh = (at: Bench, command: string, input: string | Buffer = '') =>
+  run('ssh', sshArguments(at, command), input);
+
+/** Waits until something holds, at most five seconds. */
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let round = 0; round < 100; round++) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`It did not come to pass that ${what}.`);
+}
+
+export function alive(pid: number): boolean {
+  try {
+    // A dead process that nobody has waited for yet does not count.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

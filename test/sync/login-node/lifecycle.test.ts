@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type Account, startLoginNode } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import { ada, alive, bench, bob, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
+
+const skip = missing('ssh');
+const firstLine = (child: ReturnType<typeof spawn>) =>
+  new Promise<string>((resolve) => child.stdout?.once('data', (text) => resolve(String(text).trim())));
+
+test('removing an account ends its sessions and refuses new ones', { skip }, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const session = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true'));
+    const other = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
+    t.after(() => other.kill());
+    const [pid, bobs] = await Promise.all([firstLine(session), firstLine(other)]);
+    await at.node.setAccounts([bob]);
+    assert.ok(!alive(Number(pid)));
+    assert.ok(alive(Number(bobs)));
+    assert.match((await ssh(at, 'true')).stderr, /Permission denied/);
+    await at.node.setAccounts([bob, ada]);
+    assert.equal((await ssh(at, 'echo back')).stdout, 'back\n');
+  }
+});
+
+test('nobody who hides in namespaces and environments of their own outlives their account', {
+  skip: skip || (isRoot ? missing('unshare') : 'only root changes to another user'),
+}, async (t) => {
+  const hide =
+    'env -i setsid unshare -Urm setsid sh -c \'trap "" HUP; echo $$; exec sleep 100\' < /dev/null & wait';
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const elsewhere = await bench(t, { namespace });
+    const hidden = spawn('ssh', sshArguments(at, `(${hide}) & wait`));
+    const bare = spawn('ssh', sshArguments(at, "env -i setsid sh -c 'echo $$; exec sleep 100'"));
+    const other = spawn('ssh', sshArguments(elsewhere, 'echo $$; exec sleep 100'));
+    const bobs = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
+    for (const client of [hidden, bare, other, bobs]) t.after(() => client.kill());
+    const gone = [Number(await firstLine(hidden)), Number(await firstLine(bare))];
+    const kept = [Number(await firstLine(other)), Number(await firstLine(bobs))];
+    // Nobody is left who could be asked where they came from.
+    hidden.kill('SIGKILL');
+    assert.deepEqual([...gone, ...kept].map(alive), [true, true, true, true]);
+    await at.node.setAccounts([bob]);
+    assert.deepEqual(gone.map(alive), [false, false]);
+    assert.deepEqual(kept.map(alive), [true, true]);
+  }
+});
+
+test('whoever starts processes faster than they are found is ended as well', {
+  skip: skip || (isRoot ? false : 'only root changes to another user'),
+}, async (t) => {
+  const hopper: Account = { ...ada, username: 'hopper', uid: 20_777, gid: 20_777, home: '/home/hopper' };
+  const at = await bench(t, { accounts: [hopper] });
+  const hop = 'import os\nfor n in range(3000000):\n if os.fork(): os._exit(0)\n os.setsid()\n';
+  const client = spawn('ssh', ['-l', 'hopper', ...sshArguments(at, 'echo up; exec python3 -c "$(cat)"')]);
+  t.after(() => client.kill());
+  await firstLine(client);
+  client.stdin.end(hop);
+  const processes = () => spawnSync('pgrep', ['-r', 'RSD', '-u', '20777']).stdout.toString().trim();
+  await until(() => processes() !== '', 'it hops');
+  await at.node.setAccounts([]);
+  assert.equal(processes(), '');
+});
+
+test('accounts keep their names when this machine’s passwd and group are replaced', {
+  skip: skip || (isRoot ? missing('unshare') : 'only root has mount namespaces'),
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
+  chmodSync(dir, 0o755);
+  t.after(() => rmSync(dir, { recursive: true }));
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  // A machine with an /etc of its own: nothing here may touch that of the real one.
+  const machine = 'cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc && shift && exec "$@"';
+  const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
+  const parent = spawn('unshare', ['--mount', 'sh', '-c', machine, 'sh', dir, ...server]);
+  t.after(() => parent.kill('SIGKILL'));
+  const { port } = JSON.parse(await firstLine(parent));
+  const at = { key, node: { port } as never };
+  const who = async () =>
+    (await run('ssh', sshArguments(at, 'id -un; id -gn; getent passwd newcomer'))).stdout;
+  const running = spawn('ssh', sshArguments(at, 'while read -r _; do id -un; done'));
+  t.after(() => running.kill());
+  assert.equal(await who(), 'ada\nada\n');
+  for (let round = 1; round <= 2; round++) {
+    for (const [name, line] of [
+      ['passwd', 'newcomer:x:30444:30444::/:/bin/sh'],
+      ['group', 'newcomers:x:30444:'],
+    ] as const) {
+      const file = join(dir, 'etc', name);
+      writeFileSync(`${file}.new`, `${readFileSync(file, 'utf8')}${line}\n`);
+      renameSync(`${file}.new`, file);
+    }
+    assert.match(await who(), /^ada\nada\nnewcomer:x:30444:/);
+    const name = firstLine(running);
+    running.stdin.write('\n');
+    assert.equal(await name, 'ada');
+  }
+});
+
+test('nobody sees whose homes there are, here or on other clusters', {
+  skip: skip || (isRoot ? false : 'only root changes to another user'),
+}, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const other = await bench(t, { namespace });
+    const look = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
+    for (const dir of [
+      ...(namespace ? ['/home'] : []),
+      join(at.dir, 'data/home'),
+      join(other.dir, 'data/home'),
+    ]) {
+      assert.match((await look(dir)).stderr, /Permission denied/, dir);
+      for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
+        assert.match((await look(join(dir, inside))).stderr, /Permission denied/);
+    }
+    assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
+  }
+});
+
+test('a changed shell is for new sessions', { skip }, async (t) => {
+  const at = await bench(t);
+  const open = spawn('ssh', sshArguments(at, 'echo $SHELL; cat; echo $SHELL'));
+  assert.equal(await firstLine(open), '/bin/bash');
+  await at.node.setAccounts([{ ...ada, shell: '/bin/sh' }, bob]);
+  assert.equal((await ssh(at, 'echo $SHELL')).stdout, '/bin/sh\n');
+  const rest = firstLine(open);
+  open.stdin.end();
+  assert.equal(await rest, '/bin/bash');
+});
+
+test('homes and the host key outlive a restart, sessions do not', { skip }, async (t) => {
+  const at = await bench(t);
+  await ssh(at, 'echo kept > file');
+  const session = spawn(
+    'ssh',
+    sshArguments(at, 'echo $$; (trap "" HUP; setsid sleep 100) > /dev/null & cat'),
+  );
+  const pid = await firstLine(session);
+  await at.node.stop();
+  assert.equal(at.node.running, false);
+  assert.ok(!alive(Number(pid)));
+  assert.equal(statSync(join(at.dir, 'data/host_key')).mode & 0o777, 0o600);
+  const again = await startLoginNode(at.options);
+  t.after(() => again.stop());
+  assert.equal(again.hostKey, at.node.hostKey);
+  assert.equal((await ssh({ ...at, node: again }, 'cat file')).stdout, 'kept\n');
+});
+
+test('a login node that crashes is logged and no longer running', { skip }, async (t) => {
+  const at = await bench(t);
+  process.kill(at.node.pid, 'SIGKILL');
+  await at.node.exited;
+  assert.equal(at.node.running, false);
+  assert.ok(at.events.some(({ event, level }) => event === 'login_node_exited' && level === 'error'));
+  await assert.rejects(at.node.setAccounts([]), /not running/);
+});
+
+test('nothing of its sessions is left behind when a login node crashes', { skip }, async (t) => {
+  for (const namespace of [true, false]) {
+    const at = await bench(t, { namespace });
+    const session = spawn(
+      'ssh',
+      sshArguments(at, 'trap "" HUP; setsid sleep 100 & echo $! $$; sleep 100; true'),
+    );
+    t.after(() => session.kill('SIGKILL'));
+    const pids = (await firstLine(session)).split(' ').map(Number);
+    assert.deepEqual(pids.map(alive), [true, true]);
+    process.kill(at.node.pid, 'SIGKILL');
+    await at.node.exited;
+    await until(() => !pids.some(alive), `${pids} ended`);
+  }
+});
+
+test('accounts that are root or no names are refused', async (t) => {
+  await assert.rejects(bench(t, { accounts: [{ ...ada, uid: 0 }] }), /No session runs as uid or gid 0/);
+  await assert.rejects(bench(t, { accounts: [{ ...ada, username: '../ada' }] }), /is not a username/);
+});
+
+test('homes that the account cannot reach are an error that says what to do', {
+  skip: isRoot ? false : 'only root changes to another user',
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-closed-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  await assert.rejects(
+    bench(t, { dataDir: join(dir, 'data'), namespace: false }),
+    /cannot reach its home.*chmod o\+x/,
+  );
+});
+
+test('nothing is left behind when the server is killed', { skip }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-parent-'));
+  chmodSync(dir, 0o755);
+  t.after(() => rmSync(dir, { recursive: true }));
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  const parent = spawn(process.execPath, [join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`]);
+  t.after(() => parent.kill('SIGKILL'));
+  const { port, pid } = JSON.parse(await firstLine(parent));
+  const at = { key, node: { port } as never };
+  const piped = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; setsid sleep 100 & sleep 100; true'));
+  const pids = [pid, Number(await firstLine(piped))];
+  const tty = spawn('ssh', ['-tt', ...sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true')]);
+  pids.push(Number(await firstLine(tty)));
+  parent.kill('SIGKILL');
+  for (const each of pids) await until(() => !alive(each), `process ${each} ended`);
+});
+
+test('local forwarding reaches the loopback, and nothing else is forwarded', { skip }, async (t) => {
+  const at = await bench(t);
+  const echo = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
+  t.after(() => echo.close());
+  await once(echo, 'listening');
+  const { port } = echo.address() as AddressInfo;
+  for (const host of ['localhost', '127.0.0.1']) {
+    const forwarded = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)], 'there and back');
+    assert.equal(forwarded.stdout, 'there and back');
+  }
+  for (const host of ['10.0.0.1', 'example.org', '0.0.0.0']) {
+    const refused = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)]);
+    assert.match(refused.stderr, /forwarding failed/);
+  }
+  const remote = ['-o', 'ExitOnForwardFailure=yes', '-R', '0:127.0.0.1:9', ...sshArguments(at, 'true')];
+  assert.match((await run('ssh', remote)).stderr, /remote port forwarding failed/);
+  const agent = await run('ssh', ['-A', ...sshArguments(at, 'echo "[$SSH_AUTH_SOCK]"')]);
+  assert.equal(agent.stdout, '[]\n');
+});
+
+test('an ordinary user runs a login node, too', {
+  skip: skip || (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already'),
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-user-'));
+  chmodSync(dir, 0o777);
+  t.after(() => rmSync(dir, { recursive: true }));
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  // A uid without a name and without rights to anything.
+  const drop = ['--reuid=30111', '--regid=30111', '--clear-groups'];
+  const readable = spawnSync('setpriv', [...drop, process.execPath, '-e', '0']).status === 0;
+  if (!readable) return t.skip('an ordinary user cannot read this checkout');
+  const parent = spawn('setpriv', [
+    ...drop,
+    process.execPath,
+    join(import.meta.dirname, 'parent.ts'),
+    dir,
+    `${key}.pub`,
+  ]);
+  t.after(() => parent.kill('SIGKILL'));
+  const { port } = JSON.parse(await firstLine(parent));
+  const at = { key, node: { port } as never };
+  const { stdout } = await run('ssh', sshArguments(at, 'id -u; pwd'));
+  assert.equal(stdout, `30111\n${join(dir, 'data/home/ada')}\n`);
+  const tty = await run('ssh', ['-tt', ...sshArguments(at, 'tty')]);
+  assert.match(tty.stdout, /^\/dev\/pts\//);
+  const options = sshArguments(at).slice(0, -3);
+  const copied = await run('scp', [...options, `${key}.pub`, 'ada@127.0.0.1:copy']);
+  assert.equal(copied.code, 0, copied.stderr);
+  assert.equal(readFileSync(join(dir, 'data/home/ada/copy'), 'utf8'), readFileSync(`${key}.pub`, 'utf8'));
+});

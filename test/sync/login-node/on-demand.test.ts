@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createLogger } from '../../../src/lib/log.ts';
+import type { Account } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import {
+  type OnDemandLoginNode,
+  openLoginNode,
+} from '../../../src/sync/drivers/simulated/login-node/on-demand.ts';
+import { ada, alive, bob, missing, run, sshArguments, until } from './helpers.ts';
+
+const skip = missing('ssh');
+
+/** Several login nodes side by side, each in a directory of its own. */
+async function open(t: TestContext, count: number) {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-demand-'));
+  chmodSync(dir, 0o755);
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  const known = { accounts: [ada, bob] as readonly Account[], reads: 0 };
+  const nodes: OnDemandLoginNode[] = [];
+  t.after(async () => {
+    await Promise.all(nodes.map((node) => node.stop()));
+    rmSync(dir, { recursive: true, force: true });
+  });
+  for (let i = 0; i < count; i++) {
+    const node = await openLoginNode({
+      dataDir: join(dir, `data${i}`),
+      authorizedKey: readFileSync(`${key}.pub`, 'utf8').trim(),
+      async accounts() {
+        known.reads++;
+        return known.accounts;
+      },
+      log: createLogger('silent'),
+    });
+    nodes.push(node);
+  }
+  const ssh = (index: number, command: string) =>
+    run('ssh', sshArguments({ key, node: nodes[index] as never }, command));
+  return { dir, key, nodes, known, ssh };
+}
+
+test('few login nodes start at once, more of them when somebody comes', { skip }, async (t) => {
+  const { dir, nodes, known, ssh } = await open(t, 6);
+  await until(() => known.reads >= 4, 'the first four start');
+  assert.equal(existsSync(join(dir, 'data5/home/.andromeda/passwd')), false);
+  const { stdout, stderr } = await ssh(5, 'echo $SSH_CONNECTION; id -un');
+  assert.match(stdout, new RegExp(` 127\\.0\\.0\\.1 ${nodes[5]?.port}\\n`), stderr);
+  assert.equal(existsSync(join(dir, 'data5/home/.andromeda/passwd')), true);
+  assert.equal(existsSync(join(dir, 'data4/home/.andromeda/passwd')), false);
+});
+
+test('one that died is started again with the next connection, with the accounts of then', {
+  skip,
+}, async (t) => {
+  const { ssh, known } = await open(t, 1);
+  const parent = Number((await ssh(0, 'cut -d" " -f4 /proc/$PPID/stat')).stdout);
+  const own = Number((await ssh(0, 'echo $PPID')).stdout);
+  const pid = [own, parent].find(
+    (each) => each > 1 && readArguments(each).startsWith('andromeda login node'),
+  );
+  assert.ok(pid, 'the session tells which process serves it');
+  process.kill(pid, 'SIGKILL');
+  await until(() => !alive(pid), 'the process ended');
+  known.accounts = [{ ...ada, shell: '/bin/sh' }];
+  await until(async () => (await ssh(0, 'echo $SHELL')).stdout === '/bin/sh\n', 'it serves again');
+});
+
+test('its end closes what is open, and lets nobody in', { skip }, async (t) => {
+  const { key, nodes, ssh } = await open(t, 1);
+  const [node] = nodes;
+  const session = spawn('ssh', sshArguments({ key, node: node as never }, 'echo in; cat'));
+  await once(session.stdout, 'data');
+  const closed = once(session, 'close');
+  await node?.stop();
+  await closed;
+  assert.equal(node?.running, false);
+  assert.match((await ssh(0, 'true')).stderr, /refused/);
+});
+
+function readArguments(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import ssh2 from 'ssh2';
+import { loopbackAddresses } from '../../../src/sync/drivers/simulated/login-node/forward.ts';
+import { sttyArguments } from '../../../src/sync/drivers/simulated/login-node/terminal-modes.ts';
+import { bench } from './helpers.ts';
+
+test('terminal modes become words for stty, and what is unknown is left out', () => {
+  const mode = (opcode: number, value: number) => Buffer.from([opcode, 0, 0, 0, value]);
+  const table: [Buffer[], string][] = [
+    [[mode(3, 8), mode(53, 0), mode(36, 1)], 'erase ^H -echo icrnl'],
+    [[mode(1, 255), mode(2, 127), mode(4, 120)], 'intr ^- quit ^? kill x'],
+    [[mode(99, 1), mode(42, 1)], 'iutf8'],
+    [[mode(53, 1), Buffer.from([0]), mode(50, 1)], 'echo'],
+    [[mode(53, 1), mode(200, 1), mode(50, 1)], 'echo'],
+    [[mode(53, 1), Buffer.from([50, 0])], 'echo'],
+  ];
+  for (const [modes, words] of table) assert.equal(sttyArguments(Buffer.concat(modes)).join(' '), words);
+});
+
+test('only loopback destinations are forwarded to', () => {
+  for (const host of [
+    'localhost',
+    'LOCALHOST',
+    '127.0.0.1',
+    '127.9.8.7',
+    '::1',
+    '[::1]',
+    '::ffff:127.0.0.1',
+  ]) {
+    assert.notEqual(loopbackAddresses(host).length, 0, host);
+  }
+  for (const host of [
+    '',
+    '0.0.0.0',
+    '::',
+    '10.0.0.1',
+    '128.0.0.1',
+    'localhost.example.org',
+    '127.1',
+    '2130706433',
+  ]) {
+    assert.deepEqual(loopbackAddresses(host), [], host);
+  }
+});
+
+test('a signal reaches the command, and its end by a signal is reported as one', async (t) => {
+  const at = await bench(t);
+  const client = new ssh2.Client();
+  t.after(() => client.end());
+  await new Promise((resolve, reject) => {
+    client.on('ready', () => resolve(undefined)).on('error', reject);
+    client.connect({
+      host: '127.0.0.1',
+      port: at.node.port,
+      username: 'ada',
+      privateKey: readFileSync(at.key),
+    });
+  });
+  const ended = await new Promise<unknown[]>((resolve, reject) => {
+    client.exec('echo ready; exec sleep 100', (error, stream) => {
+      if (error) return reject(error);
+      stream.on('exit', (...how: unknown[]) => resolve(how));
+      stream.once('data', () => stream.signal('USR1'));
+    });
+  });
+  assert.deepEqual(ended.slice(0, 2), [null, 'SIGUSR1']);
+});
