@@ -673,7 +673,7 @@ export interface paths {
         put?: never;
         /**
          * Take a cluster out of service
-         * @description What the service put on it is taken away again; homes are kept. This cannot be undone.
+         * @description What the service put on it is taken away again; homes are kept. This cannot be undone. With `abandon`, a cluster that cannot be reached any more is released at once, and what is left on it is named in `cleanup_state`.
          */
         post: operations["operatorReleaseCluster"];
         delete?: never;
@@ -1617,6 +1617,8 @@ export interface components {
             relation: "kubernetes.viewer" | "kubernetes.developer" | "kubernetes.admin";
             namespace?: components["schemas"]["Namespace"];
             roleId?: components["schemas"]["RoleId"];
+            /** @description The roleId may give more than the relation. Without it, a role that is known to give more is refused */
+            allowWiderRole?: boolean;
             expiresAt?: string;
         };
         RunningJob: {
@@ -2876,6 +2878,8 @@ export interface operations {
                     relation: "kubernetes.viewer" | "kubernetes.developer" | "kubernetes.admin";
                     scope?: components["schemas"]["Namespace"];
                     role_id?: components["schemas"]["RoleId"];
+                    /** @description The role_id may give more than the relation. Without it, a role that is known to give more is refused with 400 */
+                    allow_wider_role?: boolean;
                     expires_at?: components["schemas"]["Time"];
                 };
             };
@@ -2994,7 +2998,10 @@ export interface operations {
     };
     operatorReleaseCluster: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Do not wait for what is left there to be taken away */
+                abandon?: boolean;
+            };
             header?: {
                 /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];

@@ -18,6 +18,12 @@ export function parseTime(flag: string, text: string | undefined): string | unde
   return time.toISOString();
 }
 
+/** RFC 3339 in UTC from a time, a date, or a span from now such as `2h`. */
+export function parseEnd(flag: string, text: string | undefined, now: number): string | undefined {
+  if (text === undefined || !/^\d{1,6}[smhdw]$/.test(text)) return parseTime(flag, text);
+  return new Date(now + parseSpan(flag, text)).toISOString();
+}
+
 /** The time that long ago: `30m`, `2h`, `7d`. */
 export function parseSince(flag: string, text: string, now: number): string {
   return new Date(now - parseSpan(flag, text)).toISOString();

@@ -49,7 +49,8 @@ export interface Config {
     cliClientId: string;
     /** Scopes that discovery tells clients to ask for, where the issuer does not know the usual ones. */
     scopes: readonly string[] | undefined;
-    kubernetes: { clientId: string; usernameClaim: string } | undefined;
+    /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
+    kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
     embedded: HttpConfig;
   };
@@ -94,7 +95,7 @@ interface RawConfig {
     audiences?: string[];
     cliClientId?: string;
     scopes?: string[];
-    kubernetes?: { clientId: string; usernameClaim?: string };
+    kubernetes?: { clientId: string; usernameClaim?: string; issuerCertificateAuthority?: string };
     serviceAccountClaim?: { name: string; value: unknown };
     embedded?: RawHttp;
   };
@@ -141,7 +142,9 @@ const schema = section({
     audiences: { type: 'array', items: text, minItems: 1 },
     cliClientId: text,
     scopes: { type: 'array', items: text, minItems: 1 },
-    kubernetes: section({ clientId: text, usernameClaim: text }, ['clientId']),
+    kubernetes: section({ clientId: text, usernameClaim: text, issuerCertificateAuthority: text }, [
+      'clientId',
+    ]),
     serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
     embedded: http,
   }),
@@ -240,6 +243,13 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       kubernetes: identity.kubernetes && {
         clientId: identity.kubernetes.clientId,
         usernameClaim: identity.kubernetes.usernameClaim ?? 'email',
+        ...(identity.kubernetes.issuerCertificateAuthority !== undefined && {
+          issuerAuthority: readFile(
+            file,
+            'identity.kubernetes.issuerCertificateAuthority',
+            here(identity.kubernetes.issuerCertificateAuthority),
+          ).toString('utf8'),
+        }),
       },
       serviceAccountClaim: identity.serviceAccountClaim,
       embedded: listener('identity.embedded', identity.embedded, 8082),

@@ -9,6 +9,8 @@ export interface KubeconfigFacts {
   namespace?: string | undefined;
   issuer: string;
   clientId: string;
+  /** PEM, of the issuer; left out: its certificate is one that everyone trusts. */
+  issuerAuthority?: string | undefined;
   /** The claim of the ID token that is the person's name at the API server. */
   usernameClaim: string;
 }
@@ -46,6 +48,9 @@ export function kubeconfig(facts: KubeconfigFacts) {
               'get-token',
               `--oidc-issuer-url=${issuer}`,
               `--oidc-client-id=${clientId}`,
+              ...(facts.issuerAuthority === undefined
+                ? []
+                : [`--certificate-authority-data=${Buffer.from(facts.issuerAuthority).toString('base64')}`]),
               ...scopesFor(facts.usernameClaim).map((scope) => `--oidc-extra-scope=${scope}`),
               '--grant-type=device-code',
             ],

@@ -83,7 +83,7 @@ export function ownership(
 }
 
 /** The ClusterRoles that relations stand for, in a namespace and for a whole cluster. */
-const roles = {
+export const relationRoles = {
   'kubernetes.viewer': { namespace: 'view', cluster: 'view' },
   'kubernetes.developer': { namespace: 'edit', cluster: 'edit' },
   'kubernetes.admin': { namespace: 'admin', cluster: 'cluster-admin' },
@@ -117,7 +117,7 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
   }
   for (const grant of access.grants) {
     const { grantId, scope, roleId, relation } = grant;
-    const role = roleId ?? roles[relation][scope === null ? 'cluster' : 'namespace'];
+    const role = roleId ?? relationRoles[relation][scope === null ? 'cluster' : 'namespace'];
     add(grant, grantId, { namespace: scope, role }, { 'andromeda/grant': grantId });
   }
   return wanted;
@@ -206,6 +206,11 @@ function isSuccessor(binding: Binding, found: FoundBinding): boolean {
 export function isAtLeast(role: string, other: string): boolean {
   const ranks: readonly string[] = boundRoles;
   return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
+}
+
+/** Whether a role is known to give more than another. */
+export function isAbove(role: string, other: string): boolean {
+  return role !== other && isAtLeast(role, other);
 }
 
 /** Whether nobody else has what a binding gives. */

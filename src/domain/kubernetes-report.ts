@@ -88,7 +88,7 @@ export function storageOf(facts: StorageFacts): StorageReport {
   return {
     ...report,
     ...(quotaBytes === undefined ? {} : { quotaBytes }),
-    ready: cephReadiness(parts),
+    ready: cephReadiness(parts, facts.cephFilesystems !== undefined),
   };
 }
 
@@ -101,8 +101,13 @@ function ownGroup({ subVolumeGroups, subVolumeGroup }: StorageFacts): RookObject
 }
 
 /** Ready when every part is; else as the first that is not. Rook is `Ready` also while Ceph's own health is not good. */
-function cephReadiness(parts: readonly RookObject[]): ConditionReport {
+function cephReadiness(parts: readonly RookObject[], areAllReadable: boolean): ConditionReport {
   const conditions = parts.map(partReadiness);
+  // Part of it may not be read: it is not known to be ready.
+  if (!areAllReadable) {
+    const message = 'Our credentials may not list the file systems of Rook.';
+    conditions.push({ status: 'Unknown', reason: 'NotReadable', message });
+  }
   return (
     conditions.find(({ status }) => status === 'False') ??
     conditions.find(({ status }) => status === 'Unknown') ??

@@ -1,6 +1,8 @@
 /** The lab file: an installation described as data. */
+
 import { foldEmail } from './email.ts';
 import { DomainError } from './error.ts';
+import { isWiderRole } from './grant.ts';
 import { isUuid } from './id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from './kubernetes-settings.ts';
 import { isPermissionKey, type PermissionKey, type Role } from './permission.ts';
@@ -47,6 +49,8 @@ export interface LabGrant {
   relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
   namespace?: string;
   roleId?: string;
+  /** The role may give more than the relation. */
+  allowWiderRole?: boolean;
   expiresAt?: string;
 }
 
@@ -106,6 +110,11 @@ export function checkLab(lab: Lab): void {
     const { user, cluster, relation, namespace, roleId } = grant;
     const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
     once(grants, `${foldEmail(user)} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant');
+    if (!grant.allowWiderRole && isWiderRole(grant)) {
+      throw invalid(
+        `The grant to ${user} is ${relation}, and its roleId ${roleId} gives more than that. Give the relation that is meant, or set allowWiderRole: true.`,
+      );
+    }
     if (grant.expiresAt !== undefined && !isTime(grant.expiresAt)) {
       throw invalid(
         `A grant's expiresAt is "${grant.expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,

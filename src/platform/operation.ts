@@ -27,7 +27,7 @@ export interface PlatformDeps {
     scopes?: readonly string[] | undefined;
   };
   /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
-  kubernetesLogin: { clientId: string; usernameClaim: string } | undefined;
+  kubernetesLogin: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
 }
 
 export type PlatformRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;

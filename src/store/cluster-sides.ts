@@ -1,6 +1,8 @@
 /** What went wrong on the sides of clusters when they were last tried: a failed look is an observation as well. */
 import type { Selectable } from 'kysely';
+import { leftBehind } from '../domain/left-behind.ts';
 import { type Side, sidesOf } from '../domain/side.ts';
+import { type Cluster, completeRelease } from './clusters.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { ClusterSideTable } from './schema.ts';
@@ -69,6 +71,24 @@ export async function recordCleanup(
   const left = states.filter((state) => state !== 'done' && state !== 'pending');
   if (left.length > 0) return left.join(' ');
   return states.includes('pending') ? 'pending' : 'done';
+}
+
+/** Ends the release of a cluster that cannot be cleaned any more, and keeps what is left on it, in words. */
+export async function abandonRelease(tx: Tx, cluster: Cluster, now: number): Promise<void> {
+  const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
+  const names = await tx.db
+    .selectFrom('organization_usernames')
+    .select('username')
+    .where('org_id', '=', cluster.organization_id)
+    .where('uid', 'is not', null)
+    .orderBy('username')
+    .execute();
+  const usernames = names.map(({ username }) => username);
+  const left = sidesOf(cluster)
+    .filter((side) => rows.get(side) !== 'done')
+    .map((side) => leftBehind(cluster, side, usernames));
+  const cleanup = left.length === 0 ? 'done' : `abandoned; left behind: ${left.join('; ')}`;
+  await completeRelease(tx, cluster.id, now, cleanup);
 }
 
 /** Whether nothing of ours is left on a side. */

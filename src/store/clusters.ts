@@ -301,13 +301,18 @@ export async function recordCleanupFailure(
 }
 
 /** Marks a cluster released, once, when what we put there is gone. */
-export async function completeRelease(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function completeRelease(
+  tx: Tx,
+  clusterId: string,
+  now: number,
+  cleanup = 'done',
+): Promise<void> {
   const at = toTime(now);
   const updated = await tx.db
     .updateTable('clusters')
     .set((eb) => ({
       state: 'released' as const,
-      cleanup_state: 'done',
+      cleanup_state: cleanup,
       assigned_node_count: 0,
       teardown_completed_at: at,
       version: eb('version', '+', 1),

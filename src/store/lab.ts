@@ -1,4 +1,5 @@
 /** The installation as a lab file, and the steps that bring it to one. */
+import { isWiderRole } from '../domain/grant.ts';
 import type { Lab, LabCluster, LabMember } from '../domain/lab.ts';
 import type { LabStep } from '../domain/lab-plan.ts';
 import {
@@ -71,6 +72,13 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
       relation: grant.relation,
       ...(grant.scope === null ? {} : { namespace: grant.scope }),
       ...(grant.role_id === null ? {} : { roleId: grant.role_id }),
+      ...(isWiderRole({
+        relation: grant.relation,
+        namespace: grant.scope ?? undefined,
+        roleId: grant.role_id ?? undefined,
+      })
+        ? { allowWiderRole: true }
+        : {}),
       ...(grant.expires_at === null ? {} : { expiresAt: grant.expires_at }),
     })),
   };

@@ -60,3 +60,10 @@ test('the cluster’s own certificate authority and a grant’s namespace are in
   assert.equal(Buffer.from(data, 'base64').toString(), pem);
   assert.equal(file.contexts[0]?.context.namespace, 'team-a');
 });
+
+test('where the issuer has a certificate authority of its own, the sign-in is told which', () => {
+  const argsOf = (issuerAuthority?: string) =>
+    kubeconfig({ ...facts, issuerAuthority }).users[0]?.user.exec.args;
+  assert.ok(argsOf('PEM')?.includes(`--certificate-authority-data=${Buffer.from('PEM').toString('base64')}`));
+  assert.ok(!argsOf()?.some((arg) => arg.startsWith('--certificate-authority')));
+});

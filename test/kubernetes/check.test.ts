@@ -33,13 +33,15 @@ test('every right is asked for, those that lack are named, and the ClusterRole t
     ],
   );
   const { text, said, status } = await describeCheck(check);
-  assert.equal(said, `system:serviceaccount:andromeda-system:no-create lacks 3 of 23 rights at ${api.url}.`);
+  assert.ok(
+    said?.includes(`system:serviceaccount:andromeda-system:no-create lacks 3 of 23 rights at ${api.url}.`),
+  );
   assert.equal(status, 1);
   assert.match(
-    text,
+    said ?? '',
     /^RIGHT +ALLOWED\nlist clusterrolebindings .* yes\nwatch clusterrolebindings .* yes\ncreate clusterrolebindings .* NO\n/,
   );
-  const role = parse(text.slice(text.indexOf('apiVersion:')));
+  const role = parse(text);
   assert.deepEqual([role.kind, role.metadata.name], ['ClusterRole', 'andromeda']);
   assert.deepEqual(role.rules.find((rule: Rule) => rule.verbs.includes('bind')).resourceNames, [
     'view',

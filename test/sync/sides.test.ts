@@ -7,6 +7,7 @@ import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/doma
 import { clusterOptions } from '../../src/domain/options.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { optionFacts } from '../../src/platform/options.ts';
+import { abandonRelease } from '../../src/store/cluster-sides.ts';
 import { findCluster, startRelease } from '../../src/store/clusters.ts';
 import { createGrant } from '../../src/store/grants.ts';
 import { listMachines } from '../../src/store/machines.ts';
@@ -406,6 +407,25 @@ test('released, each side is released whether or not the other is, and what is l
     ({ state }) => state === 'released',
   );
   assert.equal(house.kubernetes.released, 1, 'what is released is not released again');
+});
+
+test('a cluster that cannot be reached any more is given up, and what is left on it is named', async () => {
+  await using house = await start();
+  await settled(house);
+  house.slurm.releaseFault = 'login1: no route to host';
+  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }, Date.now()));
+  await eventually(
+    () => house.cluster(),
+    ({ cleanup_state }) => cleanup_state === 'login1: no route to host',
+  );
+  const cluster = await house.cluster();
+  await house.store.write((tx) => abandonRelease(tx, cluster, Date.now()));
+  const { state, cleanup_state } = await house.cluster();
+  assert.equal(state, 'released');
+  assert.equal(
+    cleanup_state,
+    'abandoned; left behind: the accounts ada, their Slurm associations and our part of the Slurm configuration on 10.0.0.5 and the compute nodes',
+  );
 });
 
 test('the options of both follow from the latest look at each side', async () => {

@@ -5,6 +5,7 @@ import { checkHostSettings } from '../../domain/host-settings.ts';
 import { checkLab } from '../../domain/lab.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
+import { abandonRelease } from '../../store/cluster-sides.ts';
 import {
   type Cluster,
   createCluster,
@@ -62,13 +63,16 @@ export function operatorReleaseCluster(
 ): Promise<CommandReply<BusinessReply<'operatorReleaseCluster'>>> {
   const clusterId = request.path.clusterID.toLowerCase();
   const { now } = request;
+  const { abandon = false } = request.query;
   const about = { target: clusterId, cluster_id: clusterId };
-  const what = { operation: 'operatorReleaseCluster', meaning: [clusterId], about };
+  const meaning = abandon ? [clusterId, 'abandon'] : [clusterId];
+  const what = { operation: 'operatorReleaseCluster', meaning, about };
   return operatorCommand(deps, request, what, async (tx, commandId) => {
     const { name, organization_id } = await requireCluster(tx.db, clusterId);
     await startRelease(tx, { clusterId, commandId }, now);
+    if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId), now);
     const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
-    return { result, about: { details: name, organization_id } };
+    return { result, about: { details: abandon ? `${name}, abandoned` : name, organization_id } };
   });
 }
 

@@ -1,6 +1,7 @@
 /** Kubernetes grants, as operators give and end them. */
 import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
+import { isWiderRole } from '../../domain/grant.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster } from '../../store/clusters.ts';
 import {
@@ -33,7 +34,7 @@ export function operatorCreateGrant(
   request: BusinessRequest<'operatorCreateGrant'>,
 ): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
   const { body, caller, now } = request;
-  const { relation, scope = null, role_id = null } = body;
+  const { relation, scope = null, role_id = null, allow_wider_role = false } = body;
   const email = foldEmail(body.email);
   const clusterId = body.cluster_id.toLowerCase();
   const expires_at = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
@@ -41,12 +42,22 @@ export function operatorCreateGrant(
   const what = {
     operation: 'operatorCreateGrant',
     meaning: [email, clusterId, relation, scope, role_id, expires_at],
-    about: { target: where, cluster_id: clusterId, details: `${relation} to ${email}` },
+    about: {
+      target: where,
+      cluster_id: clusterId,
+      details: `${relation}${role_id === null ? '' : ` as ${role_id}`} to ${email}`,
+    },
   };
   return operatorCommand(deps, request, what, async (tx) => {
     // Only now: a replay is answered though the time has come.
     if (expires_at !== null && fromTime(expires_at) <= now) {
       throw new DomainError('invalid_request', 'expires_at has passed already.');
+    }
+    if (!allow_wider_role && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
+      throw new DomainError(
+        'invalid_request',
+        `The role ${role_id} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
+      );
     }
     const cluster = await findCluster(tx.db, clusterId);
     if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');

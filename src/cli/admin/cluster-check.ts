@@ -18,14 +18,16 @@ export async function describeCheck(json: Check): Promise<Answer> {
   const lacking = json.rights.filter(({ allowed }) => !allowed);
   const who = user ?? 'The service';
   const role = (await formatYaml(cluster_role)).trimEnd();
-  const least = `The least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}:\n\n${role}`;
+  // The ClusterRole is alone on stdout, so that it can be piped to kubectl as it is.
+  const how = `What is printed is the least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}.`;
   if (fault !== null) {
-    return { json, text: least, said: `${server || 'The API server'}: ${fault}`, status: exitStatus.failure };
+    const said = `${server || 'The API server'}: ${fault}\n${how}`;
+    return { json, text: role, said, status: exitStatus.failure };
   }
   const table = rights.many(json, json.rights).text;
   if (lacking.length === 0) {
     return { json, text: table, said: `${who} has every right that is needed at ${server}.` };
   }
-  const said = `${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}.`;
-  return { json, text: `${table}\n\n${least}`, said, status: exitStatus.failure };
+  const said = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
+  return { json, text: role, said, status: exitStatus.failure };
 }

@@ -124,16 +124,23 @@ export const cluster: Noun = {
         return describeCheck(await api.get('/operator/clusters/{clusterID}/check', { path }));
       },
     }),
-    writes<{ yes?: true }>({
+    writes<{ yes?: true; abandon?: true }>({
       usage: 'release <name>',
       summary: 'take a cluster out of service, for good; homes on it are kept',
       example: "cluster release alpha --yes --reason 'sold'",
-      flags: [optional('--yes', 'without asking')],
+      flags: [
+        optional('--yes', 'without asking'),
+        optional('--abandon', 'it cannot be reached any more: say what is left there, and do not wait'),
+      ],
       async run({ api, options }, name = '') {
         const found = await findCluster(api, name);
         if (!options.yes) await confirmRelease(found);
         const path = { clusterID: found.cluster.id };
-        return clusters.one(await api.post('/operator/clusters/{clusterID}/release', { path }));
+        const query = options.abandon ? { abandon: true } : {};
+        const released = await api.post('/operator/clusters/{clusterID}/release', { path, query });
+        const { cleanup_state: cleanup } = released.cluster;
+        const said = options.abandon && cleanup ? { said: `${found.name}: ${cleanup}.` } : {};
+        return { ...clusters.one(released), ...said };
       },
     }),
   ],

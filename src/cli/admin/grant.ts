@@ -2,7 +2,7 @@
 
 import { printer } from '../answer.ts';
 import type { Business } from '../net/operations.ts';
-import { parseTime } from '../time.ts';
+import { parseEnd } from '../time.ts';
 import { type Noun, optional, required, writes } from '../verb.ts';
 import { findCluster } from './cluster.ts';
 import { changesOne, lists } from './common-verbs.ts';
@@ -14,6 +14,7 @@ interface AddOptions {
   relation: string;
   namespace?: string;
   roleId?: string;
+  allowWiderRole?: true;
   expires?: string;
 }
 
@@ -55,16 +56,18 @@ export const grant: Noun = {
         ]),
         optional('--namespace <namespace>', 'only there'),
         optional('--role-id <role>', 'a ClusterRole that narrows it'),
-        optional('--expires <time>', 'when it ends'),
+        optional('--allow-wider-role', 'the role may give more than the relation'),
+        optional('--expires <time>', 'when it ends: a time, or a span from now such as 2h'),
       ],
       async run({ api, options }, email) {
         const body = {
           email,
-          expires_at: parseTime('--expires', options.expires),
+          expires_at: parseEnd('--expires', options.expires, Date.now()),
           cluster_id: (await findCluster(api, options.cluster)).cluster.id,
           relation: options.relation,
           scope: options.namespace,
           role_id: options.roleId,
+          ...(options.allowWiderRole && { allow_wider_role: true }),
         };
         return grants.one(await api.post('/operator/grants', { body }));
       },

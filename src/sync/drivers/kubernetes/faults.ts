@@ -32,7 +32,8 @@ export function createFaults(): Faults {
       passing ||= passingKinds.includes(refusal.kind);
       switch (refusal.kind) {
         case 'credentials':
-          return add('The API server does not accept our credentials');
+          // One token is refused, however often it was tried.
+          return void counts.set('The API server does not accept our credentials', 1);
         case 'right':
           return add(`Our credentials lack the right to ${describeRight(refusal.right)}`);
         case 'bind':

@@ -1,0 +1,25 @@
+/** What stays on a cluster that is given up before it could be cleaned, in words: somebody may have to take it away by hand. */
+import type { LabCluster } from './lab.ts';
+import type { Side } from './side.ts';
+
+const mostNames = 20;
+
+/** `usernames`: the login names that were made on Slurm clusters of the organization. */
+export function leftBehind(
+  cluster: { id: string; driver: string },
+  side: Side,
+  usernames: readonly string[],
+): string {
+  const { slurm, kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'slurm' | 'kubernetes'>;
+  if (side === 'kubernetes') {
+    const where = kubernetes?.server ?? kubernetes?.kubeconfig;
+    return `ClusterRoleBindings and RoleBindings with the label andromeda/cluster=${cluster.id}${where === undefined ? '' : ` (${where})`}`;
+  }
+  const hosts = [slurm?.controller, slurm?.accounting, ...(slurm?.login ?? [])].flatMap(
+    (one) => one?.host ?? [],
+  );
+  const names = usernames.slice(0, mostNames).join(', ');
+  const more = usernames.length > mostNames ? ` and ${usernames.length - mostNames} more` : '';
+  const where = hosts.length === 0 ? '' : ` on ${[...new Set(hosts)].join(', ')} and the compute nodes`;
+  return `the accounts ${names || 'of nobody'}${more}, their Slurm associations and our part of the Slurm configuration${where}`;
+}
