@@ -5,9 +5,9 @@
  * AES-GCM to a client that knows it.
  */
 import { readFileSync } from 'node:fs';
+import { WireReader } from '../ssh/wire.ts';
 import { HYBRID } from './hybrid-kex.ts';
 import type { Offer } from './ssh2.ts';
-import { reader } from './wire.ts';
 
 const gcm = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'];
 const chacha = 'chacha20-poly1305@openssh.com';
@@ -61,7 +61,7 @@ export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | u
   if (packet[5] !== 20 || length > 35_000) return undefined;
   if (packet.length < length + 4) return 'more';
   try {
-    const lists = reader(packet, 22);
+    const lists = new WireReader(packet, 22);
     lists.bytes();
     lists.bytes();
     const up = lists.text().split(',');
@@ -75,7 +75,7 @@ export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | u
 /** The exchange for which a client has sent its next message already, in the first bytes as above. */
 export function readGuess(bytes: Buffer): string | undefined {
   try {
-    const fields = reader(bytes, bytes.indexOf(10) + 1 + 22);
+    const fields = new WireReader(bytes, bytes.indexOf(10) + 1 + 22);
     const [exchange] = fields.text().split(',');
     for (let n = 0; n < 9; n += 1) fields.bytes();
     return fields.bool() ? exchange : undefined;

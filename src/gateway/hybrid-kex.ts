@@ -12,7 +12,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
-import { message, reader } from './wire.ts';
+import { message, WireReader } from '../ssh/wire.ts';
 
 export const HYBRID = 'mlkem768x25519-sha256';
 /** ssh2 knows this one, and neither side of ours ever offers it or hears it from another. */
@@ -93,7 +93,7 @@ export function teachHybrid(protocol: object): void {
  */
 function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
   try {
-    const fields = reader(kexInit, 17);
+    const fields = new WireReader(kexInit, 17);
     const [exchange, hostKey] = [fields.text(), fields.text()].map((names) => names.split(',')[0]);
     for (let n = 0; n < 8; n += 1) fields.bytes();
     const isRight = exchange === lists.kex.array[0] && hostKey === lists.serverHostKey.array[0];
@@ -105,7 +105,7 @@ function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
 
 /** A KEXINIT in which the exchange has the name that ssh2 knows, and nothing else has. */
 function translated(payload: Buffer): Buffer {
-  const fields = reader(payload, 17);
+  const fields = new WireReader(payload, 17);
   const names = fields.text().split(',');
   const known = names.map((name) => (name === HYBRID ? ALIAS : name === ALIAS ? `no-${ALIAS}` : name));
   return Buffer.concat([payload.subarray(0, 17), message(0, known.join(',')).subarray(1), fields.rest()]);

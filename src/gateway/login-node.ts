@@ -4,16 +4,16 @@
  * sshd restarts, is tried again for a moment.
  */
 import { connect } from 'node:net';
+import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
+import { blobOf, signatureBlob, signedData } from '../ssh/public-key.ts';
+import { message, sshString } from '../ssh/wire.ts';
 import { offerToNode } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
 import type { Route } from './decision.ts';
 import type { GatewayLimits } from './limits.ts';
-import { DISCONNECT, SSH } from './messages.ts';
 import type { PrivateKey } from './ssh2.ts';
 import { Transport } from './transport.ts';
 import type { End } from './transport-options.ts';
-import { blobOf, signatureBlob, signedData } from './user-key.ts';
-import { message, sshString } from './wire.ts';
 
 /** Why there is no connection. The text is one line for the person; `detail` is for the log. */
 export interface NodeFailure {

@@ -1,7 +1,8 @@
 /** Tells a connection that nobody has time for why not, at the cost of one write. */
 import type { Socket } from 'node:net';
+import { DISCONNECT } from '../ssh/message-numbers.ts';
 import type { Barrier } from './barrier.ts';
-import { DISCONNECT, disconnectMessage } from './messages.ts';
+import { disconnectMessage } from './messages.ts';
 import { IDENT } from './transport.ts';
 
 /** As many may linger to read it; the others are cut off, or a flood would keep its sockets open after all. */

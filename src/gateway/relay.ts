@@ -3,6 +3,9 @@
  * half-close, exit status, signals and order stay between the two ends. What asks for something goes past the policy.
  * Requests of the connection as a whole are answered here by whom they were put to, so their answers keep order.
  */
+
+import { OPEN_FAILURE, SSH } from '../ssh/message-numbers.ts';
+import { message, WireError, WireReader } from '../ssh/wire.ts';
 import { type Channel, createChannels } from './channels.ts';
 import type { Use } from './events.ts';
 import { execPart, linePieces } from './exec-line.ts';
@@ -11,15 +14,12 @@ import {
   channelFailure,
   debugMessage,
   keepalive,
-  OPEN_FAILURE,
   openFailure,
   requestFailure,
-  SSH,
   standardError,
 } from './messages.ts';
 import { type Ask, judge, noticeLength, printable, type Side, type Verdict } from './policy.ts';
 import type { Transport } from './transport.ts';
-import { message, type Reader, reader, WireError } from './wire.ts';
 
 export interface RelayOptions {
   client: Transport;
@@ -134,7 +134,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
         if (channel.closedByClient) channels.remove(channel);
         return toClient(payload);
       case SSH.CHANNEL_OPEN_CONFIRMATION:
-        if (!channels.confirm(channel, reader(payload, 5).uint32()))
+        if (!channels.confirm(channel, new WireReader(payload, 5).uint32()))
           throw new WireError('channel number in use');
         return toClient(payload);
       case SSH.CHANNEL_OPEN_FAILURE:
@@ -159,7 +159,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
 
   /** What the client takes more, less what our own notices took of it. */
   function widen(channel: Channel, payload: Buffer) {
-    const bytes = reader(payload, 5).uint32();
+    const bytes = new WireReader(payload, 5).uint32();
     channel.window += bytes;
     if (channel.debt === 0) return toNode(payload);
     const paid = Math.min(channel.debt, bytes);
@@ -169,7 +169,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 
   function globalRequest(side: Side, payload: Buffer) {
-    const fields = reader(payload, 1);
+    const fields = new WireReader(payload, 1);
     const name = fields.text();
     const wantsReply = fields.bool();
     const verdict = ask(side, { kind: 'global', name });
@@ -178,7 +178,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 
   function openFromClient(payload: Buffer) {
-    const fields = reader(payload, 1);
+    const fields = new WireReader(payload, 1);
     const type = fields.text();
     const number = fields.uint32();
     const window = fields.uint32();
@@ -200,7 +200,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 
   function openFromNode(payload: Buffer) {
-    const fields = reader(payload, 1);
+    const fields = new WireReader(payload, 1);
     const type = fields.text();
     const verdict = ask('node', { kind: 'open', type });
     const why = verdict.do === 'refuse' ? verdict.reason : 'refused';
@@ -208,7 +208,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 
   function requestFromClient(channel: Channel, payload: Buffer) {
-    const fields = reader(payload, 5);
+    const fields = new WireReader(payload, 5);
     const name = fields.text();
     const wantsReply = fields.bool();
     const argument = argumentOf(name, fields);
@@ -235,7 +235,7 @@ export function startRelay({ client, node, limits, shell, onRefusal, onUse }: Re
   }
 
   function requestFromNode(channel: Channel, payload: Buffer) {
-    const fields = reader(payload, 5);
+    const fields = new WireReader(payload, 5);
     const name = fields.text();
     const wantsReply = fields.bool();
     const verdict = ask('node', { kind: 'request', channel: channel.type, name });
@@ -288,7 +288,7 @@ function known(channel: Channel | undefined): Channel {
 }
 
 /** What the policy wants to know of a request: a command is bytes, read as latin1. */
-function argumentOf(name: string, fields: Reader): { command?: string; subsystem?: string } {
+function argumentOf(name: string, fields: WireReader): { command?: string; subsystem?: string } {
   if (name === 'exec') return { command: fields.bytes().toString('latin1') };
   if (name === 'subsystem') return { subsystem: fields.text() };
   return {};

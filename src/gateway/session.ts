@@ -5,13 +5,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Logger } from '../lib/log.ts';
+import { DISCONNECT } from '../ssh/message-numbers.ts';
 import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
 import { createUses, type GatewayEvent, type SessionInfo } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
-import { authSuccess, DISCONNECT, keepalive } from './messages.ts';
+import { authSuccess, keepalive } from './messages.ts';
 import { type Relay, startRelay } from './relay.ts';
 import type { PrivateKey } from './ssh2.ts';
 import { Transport } from './transport.ts';

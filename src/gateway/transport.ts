@@ -1,14 +1,15 @@
 /**
  * One side of the gateway: an SSH transport (RFC 4253) on a socket, by ssh2's Protocol. It delivers decrypted messages
- * and sends others; it knows nothing of what they mean. What it adds to ssh2: packets of AEAD ciphers are framed here, so
- * that a relayed packet is decrypted, judged and encrypted again in the memory it arrived in; everything that one chunk
- * gives rise to goes out in one write; what waits is counted.
+ * and sends others; it does not know what they mean. It adds to ssh2: a relayed packet is encrypted again in the memory
+ * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
  */
 import type { Socket } from 'node:net';
+import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
+import { message, WireError, WireReader } from '../ssh/wire.ts';
 import { tooMany } from './admission.ts';
 import { offerToClient, readGuess } from './algorithms.ts';
 import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
-import { DISCONNECT, disconnectMessage, SSH } from './messages.ts';
+import { disconnectMessage } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
@@ -16,7 +17,6 @@ import { maxWaitMs } from './rate.ts';
 import { createReading, type Reading } from './read-scheduling.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
-import { message, reader, WireError } from './wire.ts';
 
 /** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
@@ -212,12 +212,10 @@ export class Transport {
   #feed(chunk: Buffer): void {
     if (this.#ended) return;
     this.lastHeard = Date.now();
-    if (!this.#trusted) {
-      this.#received += chunk.length;
-      if (this.#received > MOST_BEFORE_LOGIN) {
-        this.#failProtocol('too much before the login');
-        return;
-      }
+    this.#received += chunk.length;
+    if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) {
+      this.#failProtocol('too much before the login');
+      return;
     }
     if (this.#opening !== undefined) {
       this.#opening.feed(chunk);
@@ -327,11 +325,11 @@ export class Transport {
 
   #onTransportMessage(type: number, payload: Buffer): void {
     if (type === SSH.DISCONNECT) {
-      this.#finish({ by: 'peer', text: reader(payload, 5).text() });
+      this.#finish({ by: 'peer', text: new WireReader(payload, 5).text() });
     } else if (type === SSH.SERVICE_REQUEST || type === SSH.SERVICE_ACCEPT) {
       this.onMessage(payload);
     } else if (type === SSH.PING) {
-      if (this.#trusted) this.send(message(SSH.PONG, reader(payload, 1).bytes()));
+      if (this.#trusted) this.send(message(SSH.PONG, new WireReader(payload, 1).bytes()));
     } else if (type > SSH.EXT_INFO) {
       this.refuseMessage();
     }

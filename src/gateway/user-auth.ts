@@ -3,15 +3,16 @@
  * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
  */
 
+import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
+import { isSignedBy, readUserKey, signedData, type UserKey } from '../ssh/public-key.ts';
+import { message, WireError, WireReader } from '../ssh/wire.ts';
 import type { Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision, Route } from './decision.ts';
 import type { GatewayLimits } from './limits.ts';
-import { authBanner, authFailure, DISCONNECT, SSH } from './messages.ts';
+import { authBanner, authFailure } from './messages.ts';
 import { noticeLength, printable } from './policy.ts';
 import type { Transport } from './transport.ts';
-import { isSignedBy, readUserKey, signedData, type UserKey } from './user-key.ts';
-import { message, reader, WireError } from './wire.ts';
 
 export interface UserAuthOptions {
   client: Transport;
@@ -77,7 +78,7 @@ export function startUserAuth(options: UserAuthOptions): void {
   client.onMessage = (payload) => {
     if (done) return;
     const type = payload[0];
-    if (type === SSH.SERVICE_REQUEST) return onService(reader(payload, 1).text());
+    if (type === SSH.SERVICE_REQUEST) return onService(new WireReader(payload, 1).text());
     if (type !== SSH.USERAUTH_REQUEST) return client.refuseMessage();
     if (!serviceGranted) throw new WireError('authentication before the service was asked for');
     waiting.push(readRequest(payload, client.sessionId));
@@ -163,7 +164,7 @@ export function startUserAuth(options: UserAuthOptions): void {
 }
 
 function readRequest(payload: Buffer, sessionId: Buffer): Request {
-  const fields = reader(payload, 1);
+  const fields = new WireReader(payload, 1);
   const request: Request = {
     loginName: fields.text(),
     service: fields.text(),
@@ -179,7 +180,7 @@ function readRequest(payload: Buffer, sessionId: Buffer): Request {
   request.blob = Buffer.from(fields.bytes());
   request.key = readUserKey(request.algorithm, request.blob);
   if (!signed || !request.key) return request;
-  const data = signedData(sessionId, payload.subarray(0, fields.at()));
+  const data = signedData(sessionId, payload.subarray(0, fields.at));
   request.proof = isSignedBy(request.key, fields.bytes(), data);
   return request;
 }

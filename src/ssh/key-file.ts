@@ -6,6 +6,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sshFingerprint } from '../domain/ssh-key.ts';
+import { sshString } from './wire.ts';
 
 export interface SshKeyFile {
   /** OpenSSH format, unencrypted. Secret: never logged, never leaves the process but for its file. */
@@ -36,22 +37,22 @@ export function loadSshKey(file: string): SshKeyFile {
 /** A new Ed25519 key in OpenSSH's format (PROTOCOL.key in OpenSSH's source; RFC 8709 for the key itself). */
 export function generateSshKey(): { privateKey: string; publicKey: string } {
   const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
-  const type = field(Buffer.from('ssh-ed25519'));
+  const type = sshString('ssh-ed25519');
   const point = Buffer.from(x, 'base64url');
-  const blob = Buffer.concat([type, field(point)]);
+  const blob = Buffer.concat([type, sshString(point)]);
   const check = randomBytes(4);
-  const secret = field(Buffer.concat([Buffer.from(d, 'base64url'), point]));
-  const body = Buffer.concat([check, check, blob, secret, field(Buffer.from('andromeda'))]);
+  const secret = sshString(Buffer.concat([Buffer.from(d, 'base64url'), point]));
+  const body = Buffer.concat([check, check, blob, secret, sshString('andromeda')]);
   const padding = Buffer.from(Array.from({ length: (8 - (body.length % 8)) % 8 }, (_, index) => index + 1));
-  const none = field(Buffer.from('none'));
+  const none = sshString('none');
   const whole = Buffer.concat([
     Buffer.from('openssh-key-v1\0'),
     none,
     none,
-    field(Buffer.alloc(0)),
+    sshString(Buffer.alloc(0)),
     Buffer.from([0, 0, 0, 1]),
-    field(blob),
-    field(Buffer.concat([body, padding])),
+    sshString(blob),
+    sshString(Buffer.concat([body, padding])),
   ]);
   const lines = whole.toString('base64').match(/.{1,70}/g) ?? [];
   const privateKey = [
@@ -61,13 +62,6 @@ export function generateSshKey(): { privateKey: string; publicKey: string } {
     '',
   ];
   return { privateKey: privateKey.join('\n'), publicKey: `ssh-ed25519 ${blob.toString('base64')}` };
-}
-
-/** A string of RFC 4251 §5: its length in four bytes, then itself. */
-function field(bytes: Buffer): Buffer {
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(bytes.length);
-  return Buffer.concat([length, bytes]);
 }
 
 function writeWhole(file: string, text: string): void {

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createAnswer, createQuestion, HYBRID } from '../../src/gateway/hybrid-kex.ts';
-import { reader } from '../../src/gateway/wire.ts';
+import { WireReader } from '../../src/ssh/wire.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 /** The name-lists of the gateway's KEXINIT, as they come over the wire before anything is said. */
@@ -18,7 +18,7 @@ async function offered(port: number): Promise<string[][]> {
     if (bytes.length > start + 4 && bytes.length >= start + 4 + bytes.readUInt32BE(start)) break;
   }
   socket.destroy();
-  const fields = reader(bytes, bytes.indexOf('\n') + 1 + 5 + 17);
+  const fields = new WireReader(bytes, bytes.indexOf('\n') + 1 + 5 + 17);
   return Array.from({ length: 8 }, () => fields.text().split(','));
 }
 

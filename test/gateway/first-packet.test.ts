@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createQuestion } from '../../src/gateway/hybrid-kex.ts';
-import { message } from '../../src/gateway/wire.ts';
+import { message } from '../../src/ssh/wire.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 function packet(payload: Buffer): Buffer {

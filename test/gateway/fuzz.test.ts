@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultLimits } from '../../src/gateway/limits.ts';
-import { SSH } from '../../src/gateway/messages.ts';
 import { judge, type Side } from '../../src/gateway/policy.ts';
 import { startRelay } from '../../src/gateway/relay.ts';
 import type { Transport } from '../../src/gateway/transport.ts';
-import { message, WireError } from '../../src/gateway/wire.ts';
+import { SSH } from '../../src/ssh/message-numbers.ts';
+import { message, WireError } from '../../src/ssh/wire.ts';
 import { mulberry } from '../support/random.ts';
 
 const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_007);

@@ -8,11 +8,11 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { offerToNode } from '../../src/gateway/algorithms.ts';
 import { createBarrier } from '../../src/gateway/barrier.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
-import { SSH } from '../../src/gateway/messages.ts';
 import { readPrivateKey } from '../../src/gateway/ssh2.ts';
 import { Transport } from '../../src/gateway/transport.ts';
-import { signatureBlob, signedData } from '../../src/gateway/user-key.ts';
-import { message, reader, sshString } from '../../src/gateway/wire.ts';
+import { SSH } from '../../src/ssh/message-numbers.ts';
+import { signatureBlob, signedData } from '../../src/ssh/public-key.ts';
+import { message, sshString, WireReader } from '../../src/ssh/wire.ts';
 import { firstOutput, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
 
 const IDENT = Buffer.from('SSH-2.0-test\r\n');
@@ -139,7 +139,10 @@ describe('the gateway survives', { skip: whyNot }, () => {
       const { client, next } = await rawClient(false);
       client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
       client.send(message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', method, false, 'secret'));
-      assert.equal(reader((await next(SSH.USERAUTH_FAILURE)) ?? Buffer.alloc(0), 1).text(), 'publickey');
+      assert.equal(
+        new WireReader((await next(SSH.USERAUTH_FAILURE)) ?? Buffer.alloc(0), 1).text(),
+        'publickey',
+      );
       client.close(11, 'done', 100);
     });
 

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SSH } from '../../../src/gateway/messages.ts';
-import { message, reader } from '../../../src/gateway/wire.ts';
+import { SSH } from '../../../src/ssh/message-numbers.ts';
+import { message, WireReader } from '../../../src/ssh/wire.ts';
 import { openLab, whyNot } from '../lab.ts';
 import { until, withEachNode } from './nodes.ts';
 import { data, eof, exec, rawClient, requestName } from './raw.ts';
@@ -22,8 +22,8 @@ withEachNode('channels', (at) => {
     assert.ok(ofChannel.every((payload) => payload.readUInt32BE(1) === 7));
     const types = ofChannel.map((payload) => payload[0]);
     const place = (type: number) => types.indexOf(type);
-    assert.equal(`${reader(ofChannel[place(CHANNEL_DATA)] ?? Buffer.alloc(0), 5).text()}`, 'out\n');
-    const stderr = reader(ofChannel[place(CHANNEL_EXTENDED_DATA)] ?? Buffer.alloc(0), 5);
+    assert.equal(`${new WireReader(ofChannel[place(CHANNEL_DATA)] ?? Buffer.alloc(0), 5).text()}`, 'out\n');
+    const stderr = new WireReader(ofChannel[place(CHANNEL_EXTENDED_DATA)] ?? Buffer.alloc(0), 5);
     assert.deepEqual([stderr.uint32(), stderr.text()], [1, 'err\n']);
     assert.equal(exitStatus(ofChannel), 9);
     assert.ok(place(CHANNEL_EOF) >= 0 && place(CHANNEL_EOF) < place(CHANNEL_CLOSE));
@@ -41,7 +41,7 @@ withEachNode('channels', (at) => {
     const names = requests.map(requestName).filter((name) => name.startsWith('exit'));
     assert.deepEqual(names, ['exit-signal']);
     const signal = requests.find((payload) => requestName(payload) === 'exit-signal');
-    const fields = reader(signal ?? Buffer.alloc(0), 5);
+    const fields = new WireReader(signal ?? Buffer.alloc(0), 5);
     fields.text();
     fields.bool();
     assert.equal(fields.text(), 'KILL');
@@ -55,7 +55,7 @@ withEachNode('channels', (at) => {
     client.transport.send(data(to, Buffer.alloc(30_000, 'x')));
     client.transport.send(data(to, 'y'));
     client.transport.send(eof(to));
-    const answer = reader(await client.next(CHANNEL_DATA), 5);
+    const answer = new WireReader(await client.next(CHANNEL_DATA), 5);
     assert.equal(answer.text().trim(), '30001');
     client.close();
   });
@@ -155,7 +155,7 @@ function exitStatus(heard: readonly Buffer[]): number | undefined {
 function said(heard: readonly Buffer[], channel = 1): string {
   return heard
     .filter((payload) => payload[0] === CHANNEL_DATA && payload.readUInt32BE(1) === channel)
-    .map((payload) => reader(payload, 5).text())
+    .map((payload) => new WireReader(payload, 5).text())
     .join('');
 }
 

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { offerToNode } from '../../../src/gateway/algorithms.ts';
 import { createBarrier } from '../../../src/gateway/barrier.ts';
 import { defaultLimits } from '../../../src/gateway/limits.ts';
-import { SSH } from '../../../src/gateway/messages.ts';
 import { readPrivateKey } from '../../../src/gateway/ssh2.ts';
 import { Transport } from '../../../src/gateway/transport.ts';
-import { signatureBlob, signedData } from '../../../src/gateway/user-key.ts';
-import { message, reader, sshString } from '../../../src/gateway/wire.ts';
+import { SSH } from '../../../src/ssh/message-numbers.ts';
+import { signatureBlob, signedData } from '../../../src/ssh/public-key.ts';
+import { message, sshString, WireReader } from '../../../src/ssh/wire.ts';
 import { type Lab, LOGIN } from '../lab.ts';
 import { until } from './nodes.ts';
 
@@ -104,4 +104,4 @@ export const data = (to: number, bytes: string | Buffer) => message(SSH.CHANNEL_
 export const eof = (to: number) => message(SSH.CHANNEL_EOF, { uint32: to });
 
 /** The name of a channel request. */
-export const requestName = (payload: Buffer) => reader(payload, 5).text();
+export const requestName = (payload: Buffer) => new WireReader(payload, 5).text();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
-import { loopbackAddresses } from '../../../src/sync/drivers/simulated/login-node/forward.ts';
+import { loopbackAddresses } from '../../../src/ssh/loopback.ts';
 import { sttyArguments } from '../../../src/sync/drivers/simulated/login-node/terminal-modes.ts';
 import { bench } from './helpers.ts';
 

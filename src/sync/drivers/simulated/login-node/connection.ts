@@ -1,13 +1,11 @@
 /** The connection protocol of one authenticated client: its table of channels and the messages between. */
 import type { Socket } from 'node:net';
+import { OPEN_FAILURE, SSH } from '../../../../ssh/message-numbers.ts';
+import { WireReader } from '../../../../ssh/wire.ts';
 import { Channel, maxPacket, receiveWindow } from './channel.ts';
 import type { Transport } from './transport.ts';
-import { WireReader } from './wire.ts';
 
 const maxChannels = 256;
-const administrativelyProhibited = 1;
-const unknownChannelType = 3;
-const resourceShortage = 4;
 
 export interface OpenRequest {
   type: string;
@@ -53,11 +51,11 @@ export function connectionLayer(
       transport.channelOpenFail(remote.id, reason, description);
     if (type !== 'session' && type !== 'direct-tcpip') {
       const forwarding = type.startsWith('direct-') || type.startsWith('forwarded-');
-      fail(forwarding ? administrativelyProhibited : unknownChannelType, `${type} is not possible here`);
+      fail(forwarding ? OPEN_FAILURE.PROHIBITED : OPEN_FAILURE.UNKNOWN_TYPE, `${type} is not possible here`);
       return;
     }
     if (channels.size + pending >= maxChannels) {
-      fail(resourceShortage, 'too many channels');
+      fail(OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels');
       return;
     }
     pending += 1;
@@ -90,19 +88,19 @@ export function connectionLayer(
     const channel = channels.get(id);
     if (!channel) throw new RangeError(`message ${type} for channel ${id}, which is not open`);
     switch (type) {
-      case 93:
+      case SSH.CHANNEL_WINDOW_ADJUST:
         channel.receiveWindowAdjust(message.uint32());
         return;
-      case 94:
+      case SSH.CHANNEL_DATA:
         channel.receiveData(message.bytes());
         return;
-      case 96:
+      case SSH.CHANNEL_EOF:
         channel.receiveEof();
         return;
-      case 97:
+      case SSH.CHANNEL_CLOSE:
         channel.end(true);
         return;
-      case 98: {
+      case SSH.CHANNEL_REQUEST: {
         const request = message.text();
         const wantReply = message.bool();
         channel.reply(wantReply, handlers.request(channel, request, message));
@@ -115,21 +113,21 @@ export function connectionLayer(
       const message = new WireReader(bytes);
       const type = message.byte();
       switch (type) {
-        case 80: {
+        case SSH.GLOBAL_REQUEST: {
           // Remote forwarding and everything else is refused; this refusal also answers keepalives.
           message.text();
           if (message.bool()) transport.requestFailure();
           return;
         }
-        case 90:
+        case SSH.CHANNEL_OPEN:
           return open(message);
-        case 93:
-        case 94:
-        case 96:
-        case 97:
-        case 98:
+        case SSH.CHANNEL_WINDOW_ADJUST:
+        case SSH.CHANNEL_DATA:
+        case SSH.CHANNEL_EOF:
+        case SSH.CHANNEL_CLOSE:
+        case SSH.CHANNEL_REQUEST:
           return toChannel(type, message);
-        // 81 and 82 answer ssh2's keepalives; 95 (stderr) no client may send, 91, 92, 99, 100 answer nothing of ours.
+        // Others need no answer: replies to ssh2's keepalives, data for stderr, and replies to what is never asked here.
       }
     },
     lost() {

@@ -1,23 +1,9 @@
 /** Local port forwarding to the login node's loopback; every other destination is refused. */
-import { BlockList, connect, isIP, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { loopbackAddresses } from '../../../../ssh/loopback.ts';
+import { OPEN_FAILURE } from '../../../../ssh/message-numbers.ts';
 import type { Channel } from './channel.ts';
 import type { OpenRequest } from './connection.ts';
-
-const administrativelyProhibited = 1;
-const connectFailed = 2;
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
-
-/** The addresses to try for a destination, in order; none when it is not the loopback. */
-export function loopbackAddresses(host: string): string[] {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
-  if (name === 'localhost') return ['127.0.0.1', '::1'];
-  const version = isIP(name);
-  if (version === 0) return [];
-  return loopback.check(name, version === 6 ? 'ipv6' : 'ipv4') ? [name] : [];
-}
 
 /** Answers a request for direct-tcpip. */
 export async function forward(request: OpenRequest): Promise<void> {
@@ -25,10 +11,10 @@ export async function forward(request: OpenRequest): Promise<void> {
   const port = request.details.uint32();
   const addresses = loopbackAddresses(host);
   if (addresses.length === 0 || port < 1 || port > 65535) {
-    return request.refuse(administrativelyProhibited, 'only loopback destinations can be forwarded to');
+    return request.refuse(OPEN_FAILURE.PROHIBITED, 'only loopback destinations can be forwarded to');
   }
   const socket = await firstConnection(addresses, port);
-  if (!socket) return request.refuse(connectFailed, `nothing answers on ${host} port ${port}`);
+  if (!socket) return request.refuse(OPEN_FAILURE.CONNECT_FAILED, `nothing answers on ${host} port ${port}`);
   const channel = request.accept();
   if (channel) relay(channel, socket);
   else socket.destroy();

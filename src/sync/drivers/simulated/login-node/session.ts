@@ -1,12 +1,12 @@
 /** One session channel: pty-req, then shell, exec or sftp; then window-change and signal while it runs. */
 import { constants } from 'node:os';
+import type { WireReader } from '../../../../ssh/wire.ts';
 import type { Channel } from './channel.ts';
 import { type SessionContext, sftpProgram, shellProgram } from './command.ts';
 import type { MakePipes } from './pipes.ts';
 import { type Running, runWithPipes } from './running.ts';
 import { runWithTerminal, type TerminalSize } from './running-pty.ts';
 import { sttyArguments } from './terminal-modes.ts';
-import type { WireReader } from './wire.ts';
 
 /** The kernel's limit for one argument, with its NUL. */
 const longestCommand = 131_072;

@@ -3,9 +3,10 @@
  * stands in where the machine has no sftp-server. One process serves one session and answers in order, so its
  * file calls are synchronous, as in OpenSSH's own.
  */
+
+import { WireReader } from '../../../../ssh/wire.ts';
 import { createHandlers } from './sftp/handlers.ts';
 import { maxPacket, status, versionReply } from './sftp/reply.ts';
-import { WireReader } from './wire.ts';
 
 const init = 1;
 const slack = 1024;

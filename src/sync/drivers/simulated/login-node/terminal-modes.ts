@@ -1,5 +1,5 @@
 /** Terminal modes as the client encodes them in pty-req (RFC 4254, section 8), turned into words for stty. */
-import { WireReader } from './wire.ts';
+import { WireReader } from '../../../../ssh/wire.ts';
 
 const characters: Record<number, string> = {
   1: 'intr',

@@ -6,6 +6,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
+import { SSH } from '../../../../ssh/message-numbers.ts';
 
 /** What we send with: methods of ssh2's protocol object, each of which writes one message. */
 export interface Transport {
@@ -34,8 +35,6 @@ interface Inside {
   _sock: Socket;
 }
 
-const firstConnectionMessage = 80;
-
 /**
  * Routes the connection protocol of a client to `onMessage`. Call it while ssh2 emits `connection`: the
  * ciphers take the handler over at the first key exchange. What `onMessage` throws ends the connection.
@@ -47,7 +46,7 @@ export function takeOver(
   const { _protocol: protocol, _sock: socket } = client as unknown as Inside;
   const inner = protocol._onPayload;
   protocol._onPayload = (payload) => {
-    if ((payload[0] ?? 0) < firstConnectionMessage) return inner(payload);
+    if ((payload[0] ?? 0) < SSH.GLOBAL_REQUEST) return inner(payload);
     protocol._onPacket();
     onMessage(payload);
   };

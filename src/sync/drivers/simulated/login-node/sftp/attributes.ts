@@ -1,6 +1,6 @@
 /** File attributes of SFTP version 3. */
 import { constants as fs, type Stats } from 'node:fs';
-import type { WireReader } from '../wire.ts';
+import type { WireReader } from '../../../../../ssh/wire.ts';
 
 const flag = { size: 1, owner: 2, permissions: 4, times: 8, extended: 0x80000000 };
 

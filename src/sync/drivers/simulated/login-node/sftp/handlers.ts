@@ -1,6 +1,6 @@
 /** What the sftp server does for each request. Every handler throws what status() turns into an answer. */
 import * as fs from 'node:fs';
-import type { WireReader } from '../wire.ts';
+import type { WireReader } from '../../../../../ssh/wire.ts';
 import { readAttributes } from './attributes.ts';
 import { change, changeOpen, expand, type Listing, list, real, rename, toBytes, toName } from './files.ts';
 import { createHandles } from './handles.ts';

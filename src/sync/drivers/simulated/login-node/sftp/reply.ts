@@ -1,5 +1,6 @@
 /** The answers of the sftp server, as bytes. */
 import type { Stats } from 'node:fs';
+import { uint32 } from '../../../../../ssh/wire.ts';
 import { attributes } from './attributes.ts';
 
 /** The longest packet either side may send, as OpenSSH has it. */
@@ -36,12 +37,6 @@ export function packet(type: number, ...parts: Buffer[]): Buffer {
   head.writeUInt32BE(body.length + 1, 0);
   head.writeUInt8(type, 4);
   return Buffer.concat([head, body]);
-}
-
-export function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value >>> 0);
-  return bytes;
 }
 
 export function uint64(value: number | bigint): Buffer {

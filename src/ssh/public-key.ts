@@ -1,7 +1,7 @@
 /** Ed25519 public keys as SSH carries them (RFC 8709): the blob, its fingerprint, a signature by it. */
 import { createPublicKey, verify } from 'node:crypto';
 import { sshFingerprint } from '../domain/ssh-key.ts';
-import { reader, sshString } from './wire.ts';
+import { sshString, WireReader } from './wire.ts';
 
 const ALGORITHM = 'ssh-ed25519';
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
@@ -19,7 +19,7 @@ export interface UserKey {
 export function readUserKey(algorithm: string, blob: Buffer): UserKey | undefined {
   if (algorithm !== ALGORITHM) return undefined;
   try {
-    const fields = reader(blob);
+    const fields = new WireReader(blob);
     const type = fields.text();
     const raw = fields.bytes();
     if (type !== ALGORITHM || raw.length !== 32 || fields.rest().length > 0) return undefined;
@@ -34,7 +34,7 @@ export function readUserKey(algorithm: string, blob: Buffer): UserKey | undefine
 /** Whether `signature` (with its algorithm name in front) is by `key` over `data`. */
 export function isSignedBy(key: UserKey, signature: Buffer, data: Buffer): boolean {
   try {
-    const fields = reader(signature);
+    const fields = new WireReader(signature);
     if (fields.text() !== ALGORITHM) return false;
     const bytes = fields.bytes();
     if (bytes.length !== 64 || fields.rest().length > 0) return false;
