@@ -14,7 +14,6 @@ const allowed: Record<string, number> = {
   'config/index.ts settle': 90,
   'app/index.ts createApis': 100,
   'app/index.ts startApp': 110,
-  'cli/program.ts createProgram': 100,
   'gateway/index.ts startGateway': 160,
   'gateway/relay.ts startRelay': 240,
   'gateway/session.ts startSession': 280,

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm } from 'node:fs/promises';
 
-/** Puts `text` in place, readable by its owner alone. A link stays one: what it points to is replaced. */
-export async function writeWhole(path: string, text: string): Promise<void> {
+/** Writes `text` to `path`, readable by its owner alone. A link stays one: what it points to is replaced. */
+export async function writeAtomically(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
   const temporary = `${target}.${randomUUID()}.tmp`;
   try {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { isAttended } from './ask.ts';
-import { say } from './output.ts';
+import { printMessage } from './output.ts';
 
 /** Offers to open an address; Enter does it. Returns how to take the offer back. */
 export function offerBrowser(address: string, env = process.env): () => void {
@@ -11,7 +11,7 @@ export function offerBrowser(address: string, env = process.env): () => void {
   const url = URL.parse(address);
   const isPage = url?.protocol === 'https:' || url?.protocol === 'http:';
   if (!browser || !isPage || !isAttended() || !process.stderr.isTTY) return () => {};
-  say('Press Enter to open it in a browser on this machine.');
+  printMessage('Press Enter to open it in a browser on this machine.');
   const open = () => {
     const child = spawn(browser, [url.href], { stdio: 'ignore', detached: true });
     child.on('error', () => {}); // the address is on the screen

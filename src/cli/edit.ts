@@ -7,7 +7,7 @@ import { CliError, failure } from './exit.ts';
 
 /**
  * Lets the person edit `text`, then calls `use` with the result and the file it is in. What they wrote is never lost:
- * when `use` fails the file stays, and the sentence says where.
+ * when `use` fails the file stays, and the sentence names it.
  */
 export async function editText<T>(
   name: string,

@@ -29,7 +29,7 @@ export const exitStatus: Readonly<Record<Outcome, number>> = {
   interrupted: 130, // 128 + SIGINT, as shells report it
 };
 
-/** A command that cannot go on, said in one plain sentence for the person at the terminal. */
+/** A command that cannot go on, with one plain sentence for the person at the terminal. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly outcome: Failed;

@@ -15,7 +15,7 @@ export const membershipTable = printer<Membership>(
   'There are no members.',
 );
 
-/** With what they may do, as far as the row says it. */
+/** With what they may do, where the row has it. */
 export const memberTable = printer<Membership & { permissions: readonly string[] }>(
   {
     EMAIL: (row) => row.email,

@@ -1,5 +1,5 @@
 /**
- * Data goes to stdout, everything said to the person goes to stderr. No colour is used, so NO_COLOR holds. What is written
+ * Data goes to stdout, every message for the person goes to stderr. No colour is used, so NO_COLOR holds. What is written
  * here cannot drive the terminal, whoever chose the text.
  */
 import { CommanderError } from 'commander';
@@ -21,17 +21,17 @@ export function printAll(lines: readonly string[]): Promise<void> {
 }
 
 /** Writes one sentence to stderr. */
-export function say(sentence: string): void {
+export function printMessage(sentence: string): void {
   process.stderr.write(`${escapeControls(sentence)}\n`);
 }
 
-/** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and says what is one. */
+/** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and reports real failures. */
 export function watchOutput(): void {
   process.stderr.on('error', () => {});
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (isClosedPipe(error)) return;
     const reason = error.code === 'ENOSPC' ? 'there is no space left' : error.code;
-    say(`The output could not be written: ${reason}.`);
+    printMessage(`The output could not be written: ${reason}.`);
     process.exit(exitStatus.failure);
   });
 }
@@ -41,24 +41,26 @@ export function isClosedPipe(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EPIPE';
 }
 
-/** Says what went wrong and returns the exit status for it. */
+/** Prints what went wrong and returns the exit status for it. */
 export function report(error: unknown): number {
   if (isClosedPipe(error)) return exitStatus.ok;
   if (error instanceof CommanderError) return reportCommander(error);
   if (error instanceof CliError) {
-    say(visibleLine(error.message));
+    printMessage(visibleLine(error.message));
     debug(error);
     return exitStatus[error.outcome];
   }
-  say(error instanceof DomainError ? error.message : `Something went wrong: ${visibleLine(String(error))}`);
+  printMessage(
+    error instanceof DomainError ? error.message : `Something went wrong: ${visibleLine(String(error))}`,
+  );
   debug(error);
   return exitStatus.failure;
 }
 
 function reportCommander(error: CommanderError): number {
   if (error.exitCode === 0) return exitStatus.ok;
-  // Help was shown in place of an error: the person named a group of commands and none of them.
-  if (error.code !== 'commander.help') say(sentenceOf(error.message));
+  // Commander showed help instead of an error: the person named a group of commands and none of them.
+  if (error.code !== 'commander.help') printMessage(sentenceOf(error.message));
   return exitStatus.usage;
 }
 
@@ -68,11 +70,11 @@ function sentenceOf(message: string): string {
     /^(?:error: )?(.*?)(?:\n\(Did you mean (.*)\?\))?$/s.exec(message) ?? [];
   const clause = visibleLine(text)
     .replace(/\.$/, '')
-    .replace(/\. (Expected|Allowed)/, (_, word) => `: ${word.toLowerCase()}`);
+    .replace(/\. (Expected|Allowed)/, (_, start) => `: ${start.toLowerCase()}`);
   const start = clause.charAt(0).toUpperCase() + clause.slice(1);
   return suggestion ? `${start}; did you mean ${suggestion}?` : `${start}; see \`andromeda --help\`.`;
 }
 
 function debug(error: unknown): void {
-  if (process.env.ANDROMEDA_DEBUG && error instanceof Error) say(error.stack ?? error.message);
+  if (process.env.ANDROMEDA_DEBUG && error instanceof Error) printMessage(error.stack ?? error.message);
 }

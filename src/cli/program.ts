@@ -12,7 +12,7 @@
 import { Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
-import { endIfStuck } from './end-process.ts';
+import { endDespiteThreads } from './end-process.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday/index.ts';
 import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
@@ -24,14 +24,14 @@ import type { ServeOptions, ServerCommands } from './server-commands.ts';
 export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
   watchOutput();
   const status = await perform(argv, server);
-  endIfStuck(status);
+  endDespiteThreads(status);
   return status;
 }
 
 async function perform(argv: readonly string[], server: ServerCommands): Promise<number> {
   let status: number = exitStatus.ok;
   const [first, ...rest] = argv;
-  // Commander's own `help` looks one word deep.
+  // Commander's own `help` knows only the outermost commands.
   const line = first === '--version' ? ['version'] : first === 'help' ? [...rest, '--help'] : [...argv];
   const program = await createProgram(line, server, (ended) => {
     status = ended;
@@ -52,20 +52,36 @@ export async function createProgram(
   finish: (status: number) => void,
 ): Promise<Command> {
   const done = (outcome: Outcome) => finish(exitStatus[outcome]);
-  const program = new Command('andromeda')
+  const program = emptyProgram();
+  addServe(program, server, finish);
+  addCall(program, done);
+  addAuth(program, done);
+  await addEveryday(program, argv[0], finish);
+  await addAdmin(program, argv, server, finish);
+  if (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0]))
+    (await import('./installation.ts')).addInstallation(program, server, finish);
+  addCompletion(program, done);
+  addVersion(program, server, done);
+  return program;
+}
+
+function emptyProgram(): Command {
+  return new Command('andromeda')
     .description('Access to GPU clusters: the service, and the client of its two APIs')
     .configureOutput({
-      outputError: () => {}, // said by `report`, in our words
+      outputError: () => {}, // `report` prints it, in our wording
       getOutHelpWidth: () => process.stdout.columns || helpWidth,
       getErrHelpWidth: () => process.stderr.columns || helpWidth,
     })
     .configureHelp({ minWidthToWrap: 20 })
     .exitOverride()
-    .hook('preAction', (_, command) => refuseEmptyPlaces(command))
+    .hook('preAction', (_, command) => refuseEmptyPaths(command))
     .enablePositionalOptions() // lets `call` stop reading flags at its first argument
     .addHelpText('after', statuses)
     .addHelpText('after', example('andromeda serve --demo', 'andromeda ssh alpha', 'andromeda keys list'));
+}
 
+function addServe(program: Command, server: ServerCommands, finish: (status: number) => void): void {
   program
     .command('serve')
     .description('run the service')
@@ -76,7 +92,9 @@ export async function createProgram(
     .action(async (options: { config?: string; demo?: true; data?: string }) =>
       finish(await server.serve(serveOptions(options))),
     );
+}
 
+function addCall(program: Command, done: (outcome: Outcome) => void): void {
   const call = program
     .command('call')
     .description('send one request to an API and print the body of its answer')
@@ -101,20 +119,23 @@ export async function createProgram(
         await contractStatus(async () => (await import('./commands/call.ts')).call(command.args, options)),
       ),
     );
+}
 
-  addAuth(program, done);
-  await addEveryday(program, argv[0], finish);
-
+/** Some forty commands, loaded only where they are asked for. */
+async function addAdmin(
+  program: Command,
+  argv: readonly string[],
+  server: ServerCommands,
+  finish: (status: number) => void,
+): Promise<void> {
   const admin = program
     .command('admin')
     .description('operate the installation: its people, its clusters, its audit trail');
-  // Some forty commands, which no other command should have to wait for.
   if (argv.includes('admin') || argv[0] === 'completion')
     (await import('./admin/program.ts')).addAdmin(admin, server, finish);
+}
 
-  if (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0]))
-    (await import('./installation.ts')).addInstallation(program, server, finish);
-
+function addCompletion(program: Command, done: (outcome: Outcome) => void): void {
   program
     .command('completion')
     .description('print a script that completes the commands and flags of this program in a shell')
@@ -129,7 +150,9 @@ export async function createProgram(
     .action(async (shell: string) =>
       done((await import('./commands/completion/index.ts')).completion(shell, program)),
     );
+}
 
+function addVersion(program: Command, server: ServerCommands, done: (outcome: Outcome) => void): void {
   program
     .command('version')
     .description('print the versions of this program and of what it runs on')
@@ -138,8 +161,6 @@ export async function createProgram(
     .action(async (options: { output: string }) =>
       done(await (await import('./commands/version.ts')).version(options, server.components)),
     );
-
-  return program;
 }
 
 /** What a command line begins with that needs none of the everyday commands. */
@@ -221,19 +242,19 @@ function serveOptions({ config, demo, data }: { config?: string; demo?: true; da
   };
 }
 
-/** Throws `usage` when the words lead to no command. */
-function requireCommand(program: Command, words: readonly string[]): void {
+/** Throws `usage` when the arguments name no command. */
+function requireCommand(program: Command, names: readonly string[]): void {
   let command = program;
-  for (const word of words.filter((one) => !one.startsWith('-'))) {
+  for (const name of names.filter((one) => !one.startsWith('-'))) {
     if (command.commands.length === 0) return;
-    const next = command.commands.find((one) => one.name() === word);
-    if (!next) throw usage(`Unknown command '${visibleLine(word)}'; see \`andromeda --help\`.`);
+    const next = command.commands.find((one) => one.name() === name);
+    if (!next) throw usage(`Unknown command '${visibleLine(name)}'; see \`andromeda --help\`.`);
     command = next;
   }
 }
 
 /** A file or directory without a name is most often a variable that was never set, and the path "" is where we are. */
-function refuseEmptyPlaces(command: Command): void {
+function refuseEmptyPaths(command: Command): void {
   const given: [string, unknown][] = [
     ...command.options.map((option): [string, unknown] => [
       option.flags,

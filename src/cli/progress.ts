@@ -1,4 +1,4 @@
-/** One line on a terminal's stderr that says what is being waited for; nothing anywhere else. */
+/** One line on a terminal's stderr that shows what is being waited for; nothing anywhere else. */
 import { visibleLine } from '../domain/visible-text.ts';
 
 export interface Progress {
@@ -18,9 +18,9 @@ export function isWatched(): boolean {
 export function startProgress(): Progress {
   if (!isWatched()) return { show: () => {}, end: () => {} };
   let line = '';
-  let turn = 0;
+  let drawn = 0;
   const draw = () => {
-    const frame = frames[turn++ % frames.length];
+    const frame = frames[drawn++ % frames.length];
     // A line that wraps could not be taken away again.
     const text = [...`${frame} ${line}`].slice(0, (process.stderr.columns ?? 80) - 1).join('');
     process.stderr.write(clear + text);

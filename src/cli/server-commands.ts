@@ -25,7 +25,7 @@ export interface ServiceOptions {
   dryRun: boolean;
 }
 
-/** What only the server's rooms can do, handed over by `main.ts`. */
+/** What only the server's folders can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
   serve(options: ServeOptions): Promise<number>;
@@ -37,7 +37,7 @@ export interface ServerCommands {
     options: InstallationOptions,
     waiting: { onProgress(part: number): void; signal: AbortSignal },
   ): Promise<number>;
-  /** Puts a backup in place. Resolves to the exit status. */
+  /** Restores a backup. Resolves to the exit status. */
   restore(file: string, options: InstallationOptions): Promise<number>;
   /** Sets the service up under systemd. Resolves to the exit status. */
   installService(options: ServiceOptions): Promise<number>;

@@ -5,7 +5,7 @@ export type Cell = string | number | boolean | null | undefined;
 
 /**
  * The lines of a table, the heading first. Nothing in a cell can break its line or drive the terminal; an empty
- * one is `-`, so that every row has as many words to cut as the heading.
+ * one is `-`, so that every row splits into as many columns as the heading.
  */
 export function formatTable(heading: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const table = [heading, ...rows.map((row) => row.map(text))];

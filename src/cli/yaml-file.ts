@@ -1,4 +1,4 @@
-/** YAML files that people write, read with a sentence that says where one is wrong. */
+/** YAML files that people write, read with a sentence that names the line of an error. */
 import { createReadStream } from 'node:fs';
 import { escapeControls } from '../domain/visible-text.ts';
 import { failure } from './exit.ts';
@@ -65,7 +65,7 @@ function toValue(file: string, document: { toJS(): unknown }): unknown {
   }
 }
 
-/** Why a file cannot be read or written, in words. */
+/** Why a file cannot be read or written, as a clause. */
 export function reasonOf({ code, message }: NodeJS.ErrnoException): string {
   const reasons: Record<string, string> = {
     ENOENT: 'there is no such file',

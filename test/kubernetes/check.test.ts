@@ -32,13 +32,13 @@ test('every right is asked for, those that lack are named, and the ClusterRole t
       'bind clusterroles trainers (rbac.authorization.k8s.io)',
     ],
   );
-  const { text, said, status } = await describeCheck(check);
+  const { text, message, status } = await describeCheck(check);
   assert.ok(
-    said?.includes(`system:serviceaccount:andromeda-system:no-create lacks 3 of 23 rights at ${api.url}.`),
+    message?.includes(`system:serviceaccount:andromeda-system:no-create lacks 3 of 23 rights at ${api.url}.`),
   );
   assert.equal(status, 1);
   assert.match(
-    said ?? '',
+    message ?? '',
     /^RIGHT +ALLOWED\nlist clusterrolebindings .* yes\nwatch clusterrolebindings .* yes\ncreate clusterrolebindings .* NO\n/,
   );
   const role = parse(text);
@@ -88,7 +88,7 @@ test('with every right it says so', async () => {
   const answer = await describeCheck(
     await checkKubernetes(settingsFor(api, directory.path, 'andromeda'), []),
   );
-  assert.match(answer.said ?? '', /^system:serviceaccount:andromeda-system:andromeda has every right/);
+  assert.match(answer.message ?? '', /^system:serviceaccount:andromeda-system:andromeda has every right/);
   assert.deepEqual([answer.status, answer.text.includes('ClusterRole')], [undefined, false]);
 });
 
@@ -100,7 +100,7 @@ test('an API server that cannot be asked is said in words, with the ClusterRole 
   assert.match(refused.fault ?? '', /401 Unauthorized/);
   await api.stop();
   const away = await describeCheck(await checkKubernetes(settings, []));
-  assert.match(away.said ?? '', /^https:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/);
+  assert.match(away.message ?? '', /^https:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/);
   assert.match(away.text, /kind: ClusterRole/);
   assert.equal(away.status, 1);
   const missing = await checkKubernetes({ kubeconfig: '/nowhere' }, []);

@@ -21,7 +21,7 @@ interface Filter {
   since?: string;
 }
 
-/** A place in the trail, as noted elsewhere. */
+/** A position in the trail, as noted elsewhere. */
 interface Head {
   seq: number;
   hash: string;
@@ -136,7 +136,7 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
     return {
       json: { entries: last.seq, head, signed },
       text: `entries ${last.seq}\nhead ${head}`,
-      said: signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
+      message: signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
     };
   },
 });

@@ -21,13 +21,13 @@ export async function describeCheck(json: Check): Promise<Answer> {
   // The ClusterRole is alone on stdout, so that it can be piped to kubectl as it is.
   const how = `What is printed is the least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}.`;
   if (fault !== null) {
-    const said = `${server || 'The API server'}: ${fault}\n${how}`;
-    return { json, text: role, said, status: exitStatus.failure };
+    const message = `${server || 'The API server'}: ${fault}\n${how}`;
+    return { json, text: role, message, status: exitStatus.failure };
   }
   const table = rights.many(json, json.rights).text;
   if (lacking.length === 0) {
-    return { json, text: table, said: `${who} has every right that is needed at ${server}.` };
+    return { json, text: table, message: `${who} has every right that is needed at ${server}.` };
   }
-  const said = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
-  return { json, text: role, said, status: exitStatus.failure };
+  const message = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
+  return { json, text: role, message, status: exitStatus.failure };
 }

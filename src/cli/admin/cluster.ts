@@ -5,7 +5,7 @@ import { ask, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
@@ -53,10 +53,10 @@ export async function findCluster(api: Reader, wanted: string): Promise<Cluster>
   return pick(kind, inService.some(({ name }) => name === wanted) ? inService : all, wanted);
 }
 
-/** What it lacks, the API says. */
+/** The API reports what is lacking. */
 type Described = Record<'name' | 'organization', unknown>;
 
-/** The cluster as a lab file describes it: the file's entry, what the flags say on top. */
+/** The cluster as a lab file describes it: the file's entry, with the flags on top. */
 async function describe(name: string, options: AddOptions): Promise<Described> {
   const { file, organization, scheduler, siteId, siteName, simulated } = options;
   if (siteName !== undefined && siteId === undefined) throw usage('--site-name goes with --site-id.');
@@ -81,7 +81,7 @@ function parseSimulated(text: string): object {
 async function confirmRelease({ name, organization_slug: organization }: Cluster): Promise<void> {
   if (!isAttended())
     throw usage(`Releasing ${name} cannot be undone; say \`andromeda admin cluster release ${name} --yes\`.`);
-  say(`This takes ${name} of ${organization} out of service, which cannot be undone.`);
+  printMessage(`This takes ${name} of ${organization} out of service, which cannot be undone.`);
   if ((await ask('Type its name to go on: ')).trim() !== name)
     throw failure('That is not its name; the cluster stays in service.');
 }
@@ -139,8 +139,8 @@ export const cluster: Noun = {
         const query = options.abandon ? { abandon: true } : {};
         const released = await api.post('/operator/clusters/{clusterID}/release', { path, query });
         const { cleanup_state: cleanup } = released.cluster;
-        const said = options.abandon && cleanup ? { said: `${found.name}: ${cleanup}.` } : {};
-        return { ...clusters.one(released), ...said };
+        const message = options.abandon && cleanup ? { message: `${found.name}: ${cleanup}.` } : {};
+        return { ...clusters.one(released), ...message };
       },
     }),
   ],

@@ -5,7 +5,7 @@ import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { optional, reads, required, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
 import { absoluteLab } from './lab-file.ts';
@@ -39,7 +39,7 @@ async function confirm(api: Reader, body: LabRequest, file: string): Promise<voi
   if (!isAttended()) return;
   const planned = await planOf(api, body, file);
   if (!isDestructive(planned)) return;
-  say(`${describePlan(planned, '')}\n`);
+  printMessage(`${describePlan(planned, '')}\n`);
   if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
 }
 

@@ -120,7 +120,7 @@ export const member: Noun = {
       async run({ api, options }, email = ''): Promise<Answer> {
         const path = await pathOf(api, options, email);
         const json = await api.post('/operator/organizations/{orgID}/members/{userID}/remove', { path });
-        return { json, text: '', said: `${email} is no longer a member of ${options.organization}.` };
+        return { json, text: '', message: `${email} is no longer a member of ${options.organization}.` };
       },
     }),
   ],

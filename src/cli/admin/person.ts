@@ -139,7 +139,7 @@ export const person: Noun = {
       async run({ api, options }, email = '') {
         const id = await findPerson(api, email);
         const issuer = options.issuer ?? (await onlyIssuer(api, id, email));
-        // Free already; only a new identity has to say where.
+        // The account is free already; --issuer is needed only for a new identity.
         if (issuer === undefined && options.subject === undefined) return printIdentities({ identities: [] });
         if (issuer === undefined) throw usage(`${email} has no identity yet; --subject needs --issuer too.`);
         const body = { issuer, subject: options.subject };

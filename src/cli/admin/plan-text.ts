@@ -1,4 +1,4 @@
-/** What a lab file changes, in words. */
+/** What a lab file changes, as text for people. */
 
 import { visibleLine, visibleName } from '../../domain/visible-text.ts';
 import type { Business } from '../net/operations.ts';

@@ -15,7 +15,7 @@ export interface CallArguments {
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'];
 
 /**
- * What the client says itself. `Authorization` is the session's; `Host` could lead the token to another site
+ * The headers that the client sets itself. `Authorization` is the session's; `Host` could lead the token to another site
  * behind the same address; the others would contradict the body that is sent.
  */
 const reserved = [

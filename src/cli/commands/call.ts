@@ -10,7 +10,7 @@ import { failure, type Outcome, usage } from '../exit.ts';
 import { readText, send } from '../net/request.ts';
 import { describeTransport } from '../net/transport-error.ts';
 import { join } from '../net/url.ts';
-import { isClosedPipe, say } from '../output.ts';
+import { isClosedPipe, printMessage } from '../output.ts';
 import { freshSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { authorization, type Session } from '../session/session.ts';
@@ -72,6 +72,6 @@ async function succeed(response: IncomingMessage, url: URL): Promise<Outcome> {
 
 async function fail(api: Api, status: number, response: IncomingMessage): Promise<Outcome> {
   const body = await readText(response, failureLimit).catch(() => '');
-  say(visibleLine(`${api}: ${status} ${body}`));
+  printMessage(visibleLine(`${api}: ${status} ${body}`));
   return 'failure';
 }

@@ -8,20 +8,20 @@ import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
 import { discover } from '../net/discovery.ts';
 import type { Tokens } from '../net/issuer.ts';
 import { getMe } from '../net/me.ts';
-import { print, say } from '../output.ts';
+import { print, printMessage } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { findKey } from '../session/current.ts';
 import { type LocalState, openLocalState } from '../session/local-state.ts';
 import { nameOf, type Session } from '../session/session.ts';
 
-/** Signs in, stores the session and says who it is. Ctrl-C ends the wait. */
+/** Signs in, stores the session and prints who it is. Ctrl-C ends the wait. */
 export async function login(options: EnvironmentOptions): Promise<Outcome> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
   const key = await findKey(state, selection);
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
-  // A session that could not be kept is not worth a walk to the browser.
+  // A session that cannot be stored is not worth the way through the browser.
   await state.exclusively(selection.profile, async () => {});
   const isKnown = await state.sessions.has(key);
   return interruptible('Sign-in was cancelled.', async (signal) => {
@@ -39,13 +39,13 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
 async function replaceDamaged(state: LocalState, profile: string): Promise<void> {
   const aside = await state.exclusively(profile, () => state.setAsideDamaged(profile));
   if (aside !== undefined)
-    say(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
+    printMessage(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
 }
 
 /** A platform names its issuer itself, so whoever comes there first learns where their password goes. */
 function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: string }): void {
   if (new URL(platformUrl).origin === new URL(issuer).origin) return;
-  say(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
+  printMessage(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
 }
 
 function announce(platformUrl: string, device: DeviceCode): void {
@@ -90,7 +90,7 @@ async function finish(
     throw failure(`The issuer signed you in, but ${session.businessUrl} refused you: ${reason(me)}`);
   await store(state, selection, session);
   print(`Signed in to ${session.platformUrl}`);
-  say(`Who you are could not be read from ${session.businessUrl}: ${reason(me)}`);
+  printMessage(`Who you are could not be read from ${session.businessUrl}: ${reason(me)}`);
   return 'ok';
 }
 

@@ -1,12 +1,12 @@
 /** `andromeda auth logout`: ends the session at the issuer (RFC 7009) and here. */
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
-import { print, say } from '../output.ts';
+import { print, printMessage } from '../output.ts';
 import { findKey } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import type { Session } from '../session/session.ts';
 
-/** Deletes the session, whatever the issuer says. Nothing to delete is no failure. */
+/** Deletes the session, whatever the issuer answers. Nothing to delete is no failure. */
 export async function logout(options: EnvironmentOptions): Promise<Outcome> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
@@ -24,7 +24,7 @@ export async function logout(options: EnvironmentOptions): Promise<Outcome> {
       await revoke(session);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      say(`The session was deleted here, but could not be revoked at the issuer: ${reason}`);
+      printMessage(`The session was deleted here, but could not be revoked at the issuer: ${reason}`);
     } finally {
       await state.sessions.delete(key);
     }

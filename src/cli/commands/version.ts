@@ -3,7 +3,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { printAnswer } from '../answer.ts';
 import type { Outcome } from '../exit.ts';
 
-/** Prints one part and its version on each line; parts that cannot say are left out. */
+/** Prints one part and its version on each line; parts that do not know theirs are left out. */
 export async function version(
   { output }: { output: string },
   components?: () => Promise<Record<string, string>>,

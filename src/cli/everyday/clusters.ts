@@ -55,7 +55,7 @@ function details(cluster: Cluster, options: Platform['ClusterOptions'] | undefin
     ],
     ['Kubernetes', platform?.status.kubeletVersion || platform?.spec.version],
   ];
-  // The heading of a table of names and values would say nothing.
+  // A table of names and values needs no heading.
   return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
 }
 
@@ -73,7 +73,10 @@ export const clusters: Noun = {
         const answer = table.many({ clusters: rows }, rows);
         if (hidden.length === 0) return answer;
         const slugs = hidden.map(({ slug }) => slug).join(', ');
-        return { ...answer, said: `You may not list the clusters of ${slugs}, which takes clusters.read.` };
+        return {
+          ...answer,
+          message: `You may not list the clusters of ${slugs}, which takes clusters.read.`,
+        };
       },
     }),
     reads<OrgOptions>({

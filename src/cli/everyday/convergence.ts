@@ -1,4 +1,4 @@
-/** What "in place" means for a key, a permission and a cluster: each look is a function of what the APIs say now. */
+/** What "in place" means for a key, a permission and a cluster: pure functions of what the APIs return. */
 
 import { effectivePermissions } from '../../domain/permission.ts';
 import type { Business, Platform } from '../net/operations.ts';
@@ -21,7 +21,7 @@ export function lackOfKeys(access: Platform['SshAccess'], { generation, shell }:
   return access.shell === shell ? undefined : 'it has not set your login shell';
 }
 
-/** What of an access list says whether it was applied. */
+/** The part of an access list that shows whether it was applied. */
 export interface Applied extends Pick<Business['AccessList'], 'state'> {
   users: readonly Pick<Business['AccessListUser'], 'user_id' | 'access_mode'>[];
 }

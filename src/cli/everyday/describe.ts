@@ -1,4 +1,4 @@
-/** Conditions, sizes and lists in words. */
+/** Conditions and sizes as text for people. */
 import type { Platform } from '../net/operations.ts';
 
 const answers: Record<string, string> = { True: 'yes', False: 'no', Unknown: 'unknown' };
@@ -14,7 +14,7 @@ export function describeCondition(condition: Platform['Condition'] | undefined):
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
-/** `100GiB`, `1.5TiB`; without a space, so that a row can be cut into its words. */
+/** `100GiB`, `1.5TiB`; without a space, so that a row can be split at spaces. */
 export function formatBytes(bytes: number | undefined): string | undefined {
   if (bytes === undefined) return undefined;
   const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));

@@ -9,7 +9,7 @@ import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readInput } from '../yaml-file.ts';
@@ -52,15 +52,17 @@ export function registerKey(api: Api, text: string, about: string): Promise<Chan
 }
 
 function changed(json: ChangedKey): Answer {
-  return { json, text: table.one(json.ssh_key).text, said: waiting };
+  return { json, text: table.one(json.ssh_key).text, message: waiting };
 }
 
 /** Without its last key a person has no account on the clusters, and taking that away restarts them. */
 async function confirmRevocation(key: SshKey, keys: readonly SshKey[]): Promise<void> {
   const others = keys.filter(({ id, lifecycle_state: state }) => id !== key.id && state === 'active');
   if (key.lifecycle_state !== 'active' || others.length > 0 || !isAttended()) return;
-  say(`${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the`);
-  say('clusters: their nodes restart, and jobs that run on them end, those of other people too.');
+  printMessage(
+    `${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the`,
+  );
+  printMessage('clusters: their nodes restart, and jobs that run on them end, those of other people too.');
   if (!/^y(es)?$/i.test((await ask('Revoke it? [y/N] ')).trim())) throw failure('Nothing was changed.');
 }
 

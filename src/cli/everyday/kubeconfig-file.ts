@@ -1,8 +1,8 @@
-/** A kubeconfig file that holds other clusters too: ours is put in or replaced, all else stays as it was written. */
+/** A kubeconfig file that holds other clusters too: ours is added or replaced, all else stays as it was written. */
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { type Document, isMap, isSeq, parseDocument, type YAMLSeq } from 'yaml';
-import { writeWhole } from '../atomic-file.ts';
+import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
@@ -27,7 +27,7 @@ export async function mergeKubeconfig(
       throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
     });
     const { merged, isCurrent } = mergeText(text, added, { file, use, ...expected });
-    await writeWhole(target, merged).catch((error: NodeJS.ErrnoException) => {
+    await writeAtomically(target, merged).catch((error: NodeJS.ErrnoException) => {
       throw failure(`${file} could not be written: ${reasonOf(error)}.`, error);
     });
     return isCurrent;

@@ -1,6 +1,6 @@
 /**
  * The kubeconfig that the Platform API gives, checked. A kubeconfig names a program that kubectl runs, so one from a server
- * is taken only in the shape that the contract says ("GET /clusters/{clusterId}/kubeconfig") and with the arguments that
+ * is taken only in the shape that the contract gives ("GET /clusters/{clusterId}/kubeconfig") and with the arguments that
  * signing in takes.
  */
 import { parse } from 'yaml';
@@ -21,7 +21,7 @@ export const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: '
 /** What `kubectl` runs to sign in, as it begins. */
 const signIn = ['oidc-login', 'get-token'];
 
-/** What else it may be told; all of it stands in one argument. */
+/** Further options that it may carry; each is one argument. */
 const flags: RegExp[] = [
   /^--oidc-client-id=[!-~]{1,256}$/,
   /^--oidc-extra-scope=[!-~]{1,256}$/,
@@ -58,7 +58,8 @@ export function isOurUser(user: unknown, issuer: string): boolean {
   const exec = isObject(user) ? user.exec : undefined;
   if (!isObject(exec) || exec.command !== 'kubectl' || !Array.isArray(exec.args)) return false;
   return (
-    signIn.every((word, index) => (exec.args as unknown[])[index] === word) && namesIssuer(exec.args, issuer)
+    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument) &&
+    namesIssuer(exec.args, issuer)
   );
 }
 
@@ -88,7 +89,7 @@ function userFault(user: unknown, issuer: string): string | undefined {
     hasOnly(exec, ['apiVersion', 'command', 'args', 'interactiveMode', 'installHint']) &&
     exec.command === 'kubectl' &&
     Array.isArray(exec.args) &&
-    signIn.every((word, index) => (exec.args as unknown[])[index] === word);
+    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument);
   if (!isSignIn) return 'its user is not `kubectl oidc-login get-token`';
   const args: unknown[] = (exec.args as unknown[]).slice(signIn.length);
   const odd = args.find(

@@ -29,11 +29,11 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
       throw failure(`The kubeconfig that the Platform API gave is not used: ${checked}.`);
     const ends = json.accessExpiresAt === undefined ? [] : [`Your access ends at ${json.accessExpiresAt}.`];
     if (merge === undefined)
-      return { json, text: await formatKubeconfig(checked), ...(ends[0] && { said: ends[0] }) };
+      return { json, text: await formatKubeconfig(checked), ...(ends[0] && { message: ends[0] }) };
     const { mergeKubeconfig } = await import('./kubeconfig-file.ts');
     const isCurrent = await mergeKubeconfig(merge, checked, { ...expected, use: use ?? false });
     const how = isCurrent ? 'kubectl uses it now' : `use it with \`kubectl --context ${id}\``;
-    return { json, text: '', said: [`${name} is in ${merge}; ${how}.`, ...ends].join('\n') };
+    return { json, text: '', message: [`${name} is in ${merge}; ${how}.`, ...ends].join('\n') };
   },
 });
 
@@ -43,7 +43,7 @@ async function issuerOf(options: EnvironmentOptions): Promise<string> {
   return session?.issuer ?? '';
 }
 
-/** Written anew, as YAML has more ways to say a thing than two readers agree on. */
+/** Serialised anew: two YAML readers may not agree on text that the server wrote. */
 async function formatKubeconfig(checked: object): Promise<string> {
   const [{ stringify }, { forKubectl }] = await Promise.all([
     import('yaml'),

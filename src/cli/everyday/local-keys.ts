@@ -14,7 +14,7 @@ export function sshDirectory(): string {
   return join(homeDirectory(), '.ssh');
 }
 
-/** The Ed25519 keys in the usual place, the usual one first. */
+/** The Ed25519 keys in ~/.ssh, the usual one first. */
 export async function listLocalKeys(): Promise<LocalKey[]> {
   const names = await readdir(sshDirectory()).catch(() => []);
   const usual = 'id_ed25519.pub';
@@ -26,7 +26,7 @@ export async function listLocalKeys(): Promise<LocalKey[]> {
   return keys.filter((key) => key !== undefined);
 }
 
-/** The private key that goes with one of the fingerprints, where it lies in the usual place. */
+/** The private key that goes with one of the fingerprints, where it lies in ~/.ssh. */
 export async function findIdentityFile(fingerprints: readonly string[]): Promise<string | undefined> {
   const key = (await listLocalKeys()).find(({ fingerprint }) => fingerprints.includes(fingerprint));
   const file = key?.file.replace(/\.pub$/, '');

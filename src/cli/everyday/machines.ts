@@ -25,7 +25,7 @@ export const machines = reads<OrgOptions>({
   },
 });
 
-/** What a machine reported too long ago is no word on how it is now. */
+/** A report that is too old does not show how a machine is now. */
 function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRow {
   if (!observed) return { ...machine, ...hardware };
   const { ready, phase, freshness } = observed;

@@ -66,14 +66,14 @@ async function change(
   const before = new Set(held.permissions);
   const permissions = edit(before, await expand(api, names)).sort();
   if (permissions.length === before.size && permissions.every((key) => before.has(key)))
-    return { ...memberPermissions.one(held), said: 'Nothing to change.' };
+    return { ...memberPermissions.one(held), message: 'Nothing to change.' };
   const path = { orgID: organization.id, userID: userId };
   const json = await api.put('/organizations/{orgID}/members/{userID}/permissions', {
     path,
     body: { permissions },
   });
-  const said = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
-  return { ...memberPermissions.one(json), said };
+  const message = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
+  return { ...memberPermissions.one(json), message };
 }
 
 export const members: Noun = {
@@ -157,7 +157,7 @@ export const members: Noun = {
         const { user_id: userId } = await findMember(api, organization, email);
         const path = { orgID: organization.id, userID: userId };
         const json = await api.post('/organizations/{orgID}/members/{userID}/remove', { path });
-        return { json, text: '', said: `${email} is no longer a member of ${organization.slug}.` };
+        return { json, text: '', message: `${email} is no longer a member of ${organization.slug}.` };
       },
     }),
   ],

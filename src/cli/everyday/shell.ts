@@ -14,7 +14,7 @@ export const shell: Noun = {
       async run({ api }, path): Promise<Answer> {
         const json = await api.put('/me/login-preferences', { body: { shell: path } });
         const text = `Your login shell is ${json.shell}.`;
-        return { json, text, said: 'It is in place everywhere once `andromeda wait key` has ended.' };
+        return { json, text, message: 'It is in place everywhere once `andromeda wait key` has ended.' };
       },
     }),
   ],

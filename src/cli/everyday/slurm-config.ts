@@ -4,7 +4,7 @@ import type { Answer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import type { Platform, PlatformReader, Reader } from '../net/api.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
 import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
@@ -18,7 +18,7 @@ interface Options extends OrgOptions {
 }
 
 /** Whose configuration it is. */
-interface Place {
+interface Target {
   read(): Promise<Configuration>;
   /** `about` is where the new one comes from. */
   replace(platform: Platform, after: Configuration, about: string): Promise<Configuration>;
@@ -34,11 +34,11 @@ const formats = ['text', 'json', 'yaml'];
 const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
 const ofCluster = '/clusters/{clusterId}/scheduler-configuration';
 
-async function findPlace(
+async function findTarget(
   { api, platform }: { api: Reader; platform: PlatformReader },
   wanted: string | undefined,
   options: Options,
-): Promise<Place> {
+): Promise<Target> {
   if ((wanted === undefined) === (options.default === undefined))
     throw usage('Name a cluster, or give --default for what new clusters start with.');
   if (wanted === undefined) {
@@ -62,23 +62,25 @@ async function findPlace(
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
-async function confirm(place: Place, before: Configuration, after: Configuration): Promise<void> {
-  if (place.isDefault || !isAttended()) return;
-  say(`This closes the SSH sessions that are open on ${place.name}.`);
+async function confirm(target: Target, before: Configuration, after: Configuration): Promise<void> {
+  if (target.isDefault || !isAttended()) return;
+  printMessage(`This closes the SSH sessions that are open on ${target.name}.`);
   if (!isDeepStrictEqual(before.computeS6Packages, after.computeS6Packages))
-    say('It restarts every compute node, and jobs that run there end: computeS6Packages is another.');
+    printMessage(
+      'It restarts every compute node, and jobs that run there end: computeS6Packages is another.',
+    );
   if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
 }
 
 async function replace(
   platform: Platform,
-  place: Place,
+  target: Target,
   { before, after, about, yes }: { before: Configuration; after: Configuration; about: string; yes: boolean },
 ): Promise<Answer> {
-  if (isDeepStrictEqual(before, after)) return { json: before, text: '', said: 'Nothing to change.' };
-  if (!yes) await confirm(place, before, after);
-  const json = await place.replace(platform, after, about);
-  return { json, text: '', said: `The Slurm configuration of ${place.name} is set.` };
+  if (isDeepStrictEqual(before, after)) return { json: before, text: '', message: 'Nothing to change.' };
+  if (!yes) await confirm(target, before, after);
+  const json = await target.replace(platform, after, about);
+  return { json, text: '', message: `The Slurm configuration of ${target.name} is set.` };
 }
 
 export const slurmConfig: Noun = {
@@ -92,8 +94,8 @@ export const slurmConfig: Noun = {
       flags,
       formats: ['yaml', 'json'],
       async run({ api, platform, options }, wanted): Promise<Answer> {
-        const place = await findPlace({ api, platform }, wanted, options);
-        return { json: await place.read(), text: '' };
+        const target = await findTarget({ api, platform }, wanted, options);
+        return { json: await target.read(), text: '' };
       },
     }),
     writes<Options & { file: string }>({
@@ -108,9 +110,9 @@ export const slurmConfig: Noun = {
       formats,
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const after = await readYaml(options.file);
-        const place = await findPlace({ api, platform }, wanted, options);
-        const before = await place.read();
-        return replace(platform, place, { before, after, about: options.file, yes: options.yes ?? false });
+        const target = await findTarget({ api, platform }, wanted, options);
+        const before = await target.read();
+        return replace(platform, target, { before, after, about: options.file, yes: options.yes ?? false });
       },
     }),
     writes<Options>({
@@ -120,16 +122,16 @@ export const slurmConfig: Noun = {
       flags: [...flags, yesFlag],
       formats,
       async run({ api, platform, options }, wanted): Promise<Answer> {
-        const place = await findPlace({ api, platform }, wanted, options);
-        const before = await place.read();
+        const target = await findTarget({ api, platform }, wanted, options);
+        const before = await target.read();
         const { editText } = await import('../edit.ts');
-        const text = `# The Slurm configuration of ${place.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
+        const text = `# The Slurm configuration of ${target.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
         return editText('slurm.yaml', text, async (edited, file) => {
           const after = await parseYaml(edited, file);
-          // Somebody else's change must not be undone by who looked earlier.
-          if (!isDeepStrictEqual(await place.read(), before))
+          // A change that somebody else made since the first read must not be undone.
+          if (!isDeepStrictEqual(await target.read(), before))
             throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
-          return replace(platform, place, { before, after, about: file, yes: options.yes ?? false });
+          return replace(platform, target, { before, after, about: file, yes: options.yes ?? false });
         });
       },
     }),

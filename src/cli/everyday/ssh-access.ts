@@ -1,4 +1,4 @@
-/** Whether the caller can log in to a cluster now, and in words what is missing (contract, "SSH access object"). */
+/** Whether the caller can log in to a cluster now, and a sentence on what is missing (contract, "SSH access object"). */
 
 import { isReadinessObstacle, readinessAdvice } from '../../domain/access-decision.ts';
 import type { PlatformReader } from '../net/api.ts';

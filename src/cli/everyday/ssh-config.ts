@@ -2,7 +2,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Answer } from '../answer.ts';
-import { writeWhole } from '../atomic-file.ts';
+import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import type { PlatformReader } from '../net/api.ts';
 import { optional, reads } from '../verb.ts';
@@ -37,11 +37,11 @@ async function blocks(hosts: readonly SshHost[]): Promise<string> {
   return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each].join('\n\n');
 }
 
-/** Puts the blocks into a file; says how ssh comes to read it, unless it does. */
+/** Writes the blocks to a file; returns how to include it in the ssh configuration, unless it is included. */
 async function put(file: string, text: string, aliases: readonly string[]): Promise<string> {
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await writeWhole(file, `${text}\n`);
+    await writeAtomically(file, `${text}\n`);
   } catch (error) {
     throw failure(`${file} could not be written: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
   }
@@ -77,10 +77,10 @@ export const sshConfig = reads<OrgOptions & { write?: string | true }>({
         ...access,
       })),
     };
-    if (hosts.length === 0) return { json, text: '', said: 'There is no cluster that you may log in to.' };
+    if (hosts.length === 0) return { json, text: '', message: 'There is no cluster that you may log in to.' };
     const text = await blocks(hosts);
     if (write === undefined) return { json, text };
     const file = write === true ? join(sshDirectory(), 'andromeda.conf') : resolve(write);
-    return { json, text: '', said: await put(file, text, aliases) };
+    return { json, text: '', message: await put(file, text, aliases) };
   },
 });

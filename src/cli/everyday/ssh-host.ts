@@ -1,8 +1,8 @@
-/** How OpenSSH is told of a cluster: its options, and the host key in a file of our own. */
+/** A cluster as OpenSSH needs it: its options, and the host key in a file of our own. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUuid } from '../../domain/id.ts';
-import { writeWhole } from '../atomic-file.ts';
+import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { stateDirectory } from '../session/profile-file.ts';
@@ -62,7 +62,7 @@ function matches(pattern: RegExp, value: unknown): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** Notes the host keys, each under its cluster's ID, in place of what was noted before; returns the file. */
+/** Notes the host keys, each under its cluster's ID, replacing what was noted before; returns the file. */
 export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<string> {
   const file = join(stateDirectory(), 'known_hosts');
   await openLocalState().exclusively('known_hosts', async () => {
@@ -72,7 +72,7 @@ export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<strin
     const ours = hosts.map(({ cluster, access }) => `${cluster.id} ${access.host_key}`);
     const after = [...others, ...ours].sort().map((line) => `${line}\n`);
     if (after.join('') === before) return;
-    await writeWhole(file, after.join('')).catch((error: NodeJS.ErrnoException) => {
+    await writeAtomically(file, after.join('')).catch((error: NodeJS.ErrnoException) => {
       throw failure(`The host key could not be written to ${file}: ${reasonOf(error)}.`, error);
     });
   });

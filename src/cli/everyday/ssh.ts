@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import { ask, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { isWatched } from '../progress.ts';
 import { writes } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
@@ -37,7 +37,7 @@ export const ssh = writes<OrgOptions>({
   },
 });
 
-/** Says what is missing; where somebody is at the terminal, mends it or waits for it. */
+/** Throws a sentence that names what is missing; where somebody is at the terminal, mends it or waits for it. */
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready) return access;
@@ -58,9 +58,9 @@ async function offerKey(api: Api): Promise<void> {
     throw failure(
       'You have no SSH key registered, and ~/.ssh has no Ed25519 key that could be; make one with `ssh-keygen -t ed25519`.',
     );
-  say('You have no SSH key registered. This one is here:');
-  say(`  ${key.file}  ${key.fingerprint}`);
-  say(
+  printMessage('You have no SSH key registered. This one is here:');
+  printMessage(`  ${key.file}  ${key.fingerprint}`);
+  printMessage(
     'Your first key makes your account on the clusters: their nodes restart, and jobs that run on them end.',
   );
   if (!/^y(es)?$/i.test((await ask('Register it? [y/N] ')).trim())) throw failure('Nothing was changed.');

@@ -11,7 +11,7 @@ import { readOptions } from './clusters.ts';
 import { lackOfCluster, lackOfKeys, lackOfPermission } from './convergence.ts';
 import { listKeys } from './keys.ts';
 import { findMember, readPermissions } from './members.ts';
-import { type Look, waitFor } from './poll.ts';
+import { type Check, waitFor } from './poll.ts';
 import { readSshAccess } from './ssh-access.ts';
 
 interface Apis {
@@ -31,24 +31,24 @@ function timeoutOf({ timeout }: WaitOptions): number {
   return parseSpan('--timeout', timeout ?? '10m');
 }
 
-/** One look at several clusters at once; `lackOf` says what one lacks, with what it was told. */
-async function lookAtAll<T>(
+/** Checks several clusters at once; `lackOf` returns what one lacks, with what the APIs returned. */
+async function checkAll<T>(
   clusters: readonly Cluster[],
-  lackOf: (cluster: Cluster) => Promise<{ lack: string | undefined; told: T }>,
-): Promise<Look<{ cluster: Cluster; told: T }[]>> {
+  lackOf: (cluster: Cluster) => Promise<{ lack: string | undefined; observed: T }>,
+): Promise<Check<{ cluster: Cluster; observed: T }[]>> {
   const found = await Promise.all(clusters.map(async (cluster) => ({ cluster, ...(await lackOf(cluster)) })));
   const lacking = found.filter(({ lack }) => lack !== undefined);
   return {
     done: lacking.length === 0,
     missing: lacking.map(({ cluster, lack }) => `${cluster.name}: ${lack}`).join('; '),
-    found: found.map(({ cluster, told }) => ({ cluster, told })),
+    found: found.map(({ cluster, observed }) => ({ cluster, observed })),
   };
 }
 
 /** Nothing in a pipe; for a person, one sentence. */
 function answer(json: unknown, names: readonly string[], none: string): Answer {
-  const said = names.length === 0 ? none : `In place on ${names.join(', ')}.`;
-  return { json, text: '', ...(isWatched() && { said }) };
+  const message = names.length === 0 ? none : `In place on ${names.join(', ')}.`;
+  return { json, text: '', ...(isWatched() && { message }) };
 }
 
 /** The Slurm clusters that a key is to reach: the one named, else all that the caller may log in to. */
@@ -88,12 +88,16 @@ const waitForKey = reads<WaitOptions & { cluster?: string }>({
     const clusters = await clustersOfKey({ api, platform }, options);
     const found = await waitFor(timeoutMs, async () => {
       const [{ generation }, { user }] = await Promise.all([listKeys(api), findMe(api)]);
-      return lookAtAll(clusters, async (cluster) => {
-        const told = await readSshAccess(platform, cluster);
-        return { lack: lackOfKeys(told, { generation, shell: user.login_shell }), told };
+      return checkAll(clusters, async (cluster) => {
+        const observed = await readSshAccess(platform, cluster);
+        return { lack: lackOfKeys(observed, { generation, shell: user.login_shell }), observed };
       });
     });
-    const json = found.map(({ cluster, told }) => ({ id: cluster.id, name: cluster.name, ssh_access: told }));
+    const json = found.map(({ cluster, observed }) => ({
+      id: cluster.id,
+      name: cluster.name,
+      ssh_access: observed,
+    }));
     const names = clusters.map(({ name }) => name);
     return answer({ clusters: json }, names, 'There is no Slurm cluster that you may log in to.');
   },
@@ -119,17 +123,17 @@ const waitForPermission = reads<WaitOptions>({
     const concerned = slurmClusters(clusters);
     const found = await waitFor(timeoutMs, async () => {
       const held = await readPermissions(api, organization, userId);
-      return lookAtAll(concerned, async ({ id }) => {
+      return checkAll(concerned, async ({ id }) => {
         const path = { orgID: organization.id, clusterID: id };
         const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path });
-        const told = await unless(['notFound'], access);
-        return { lack: lackOfPermission(told, held), told };
+        const observed = await unless(['notFound'], access);
+        return { lack: lackOfPermission(observed, held), observed };
       });
     });
-    const json = found.map(({ cluster, told }) => ({
+    const json = found.map(({ cluster, observed }) => ({
       id: cluster.id,
       name: cluster.name,
-      access: told ?? null,
+      access: observed ?? null,
     }));
     const names = concerned.map(({ name }) => name);
     return answer({ clusters: json }, names, `${organization.slug} has no Slurm cluster in service.`);
@@ -147,7 +151,7 @@ const waitForCluster = reads<WaitOptions>({
     const cluster = await findCluster({ api, platform }, wanted, options);
     const one = { path: { clusterId: cluster.id }, query: { businessOrgId: cluster.organization.id } };
     const [found] = await waitFor(timeoutMs, () =>
-      lookAtAll([cluster], async () => {
+      checkAll([cluster], async () => {
         const [current, reported] = await Promise.all([
           platform.get('/clusters/{clusterId}', one),
           readOptions(platform, cluster),
@@ -155,10 +159,10 @@ const waitForCluster = reads<WaitOptions>({
         const { lifecycleState } = current.status;
         if (lifecycleState === 'releasing' || !isInService({ ...cluster, platform: current }))
           throw failure(`${cluster.name} is ${lifecycleState}; it will not come back.`);
-        return { lack: lackOfCluster(lifecycleState, reported), told: { current, reported } };
+        return { lack: lackOfCluster(lifecycleState, reported), observed: { current, reported } };
       }),
     );
-    const json = { cluster: found?.told.current, options: found?.told.reported };
+    const json = { cluster: found?.observed.current, options: found?.observed.reported };
     return answer(json, [cluster.name], '');
   },
 });

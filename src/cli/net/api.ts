@@ -12,7 +12,7 @@ import { isObject, readText, send } from './request.ts';
 import { codeOf, describeTransport } from './transport-error.ts';
 import { join } from './url.ts';
 
-/** The Business API for who only looks. Every function throws one sentence when it refuses or cannot be reached. */
+/** The Business API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
 export interface Reader {
   get: CallBy<'Business', 'get'>;
   /** POSTs a question that changes nothing. */

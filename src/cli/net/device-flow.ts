@@ -106,7 +106,7 @@ async function poll(
   }
 }
 
-/** What the issuer said, in OAuth's codes. */
+/** The issuer's OAuth error code. */
 function codeOf(error: unknown): string | undefined {
   return error instanceof client.ResponseBodyError ? error.error : undefined;
 }

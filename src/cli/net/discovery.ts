@@ -1,4 +1,4 @@
-/** What an environment says about itself: the contract's section "Authentication", in the format of RFC 9728. */
+/** An environment's metadata: the contract's section "Authentication", in the format of RFC 9728. */
 import { failure } from '../exit.ts';
 import { getJson } from './request.ts';
 import { isSafeUrl, join, withoutSlash } from './url.ts';

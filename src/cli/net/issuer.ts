@@ -68,7 +68,7 @@ export async function refreshTokens(
   }
 }
 
-/** Tells the issuer that a token is no longer used (RFC 7009). Says why when that did not work. */
+/** Revokes a token at the issuer (RFC 7009). Throws a sentence when that fails. */
 export async function revokeToken(who: Client, token: string, hint: string): Promise<void> {
   const configuration = await connect(who);
   if (!configuration.serverMetadata().revocation_endpoint)
@@ -80,7 +80,7 @@ export async function revokeToken(who: Client, token: string, hint: string): Pro
   }
 }
 
-/** What a token response says, with the expiry counted from when it was asked for. */
+/** The tokens of a response; the expiry counts from the time of the request. */
 export function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens {
   const { access_token, refresh_token, expires_in, scope } = response;
   return {
@@ -91,11 +91,11 @@ export function tokensOf(response: client.TokenEndpointResponse, asked: number):
   };
 }
 
-/** The HTTP status when the issuer itself said no, in OAuth's words. */
+/** The HTTP status when the issuer itself refused with an OAuth error. */
 function refusal(error: unknown): number | undefined {
-  const said =
+  const isOAuthError =
     error instanceof client.ResponseBodyError || error instanceof client.WWWAuthenticateChallengeError;
-  return said ? error.status : undefined;
+  return isOAuthError ? error.status : undefined;
 }
 
 /** One sentence for whatever a request to the issuer failed with. */

@@ -1,4 +1,4 @@
-/** Who the Business API says the caller is. */
+/** The caller, as the Business API knows them. */
 import { authorization, type Session, type SignedInUser } from '../session/session.ts';
 import { getJson, isObject } from './request.ts';
 import { join } from './url.ts';

@@ -51,7 +51,7 @@ export type CallBy<A extends ApiName, M extends Method> = <P extends PathWith<A,
   ...given: {} extends Given<Operation<A, M, P>> ? [Given<Operation<A, M, P>>?] : [Given<Operation<A, M, P>>]
 ) => Promise<ReplyOf<Operation<A, M, P>>>;
 
-/** A path of a document with its parameters and its query in place; what is undefined is left out of the query. */
+/** A path of a document with its parameters and its query filled in; what is undefined is left out of the query. */
 export function fillPath(path: string, { path: parameters = {}, query = {} }: FilledFrom): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String(parameters[name])),

@@ -1,4 +1,4 @@
-/** Failures below HTTP, in plain words. */
+/** Failures below HTTP, as sentences for people. */
 import { CliError } from '../exit.ts';
 
 const reasons: Record<string, string> = {
@@ -32,7 +32,7 @@ export function describeTransport(error: unknown, origin: string): CliError {
   return new CliError('unreachable', `Could not reach ${origin}: ${reason}.`, { cause: error });
 }
 
-/** The system's code for an error, looked for in its causes too (fetch hides it there). */
+/** The system's code for an error, searched in its causes too (fetch hides it there). */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ('code' in error && typeof error.code === 'string' && error.code in reasons) return error.code;

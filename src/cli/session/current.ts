@@ -4,7 +4,7 @@ import { CliError } from '../exit.ts';
 import type { LocalState } from './local-state.ts';
 import { needsRefresh, type Session, type SessionKey } from './session.ts';
 
-/** What to say when a session cannot be refreshed. */
+/** The error when a session cannot be refreshed. */
 export function sessionEnded(): CliError {
   return signInFirst('Your session has ended; sign in again with `andromeda auth login`.');
 }
@@ -68,7 +68,7 @@ async function refresh(
   return refreshed;
 }
 
-/** What to say when there is no session. */
+/** The error when there is no session. */
 export function notSignedIn(key: SessionKey | undefined, { profile, url }: Selection): CliError {
   const where = profile === 'default' ? '' : ` --profile ${profile}`;
   if (!key)

@@ -5,7 +5,7 @@
 import { visibleLine } from '../../domain/visible-text.ts';
 import { leaveThreadBehind } from '../end-process.ts';
 import { failure } from '../exit.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 
 type Native = typeof import('@napi-rs/keyring');
 type Entry = InstanceType<Native['AsyncEntry']>;
@@ -24,7 +24,7 @@ export function findSecret(account: string): Promise<string | undefined> {
   return asked((native) => find(native, account));
 }
 
-/** Keeps a secret in the place of the account's last one. Throws a sentence when the store does not take it. */
+/** Stores a secret and replaces the account's last one. Throws a sentence when the store does not take it. */
 export function putSecret(account: string, secret: string): Promise<void> {
   return change(account, (entry) => entry.setPassword(secret));
 }
@@ -58,13 +58,13 @@ async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   try {
     return await work(await import('@napi-rs/keyring'));
   } catch (error) {
-    const said = visibleLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
-    const reason = isAbsent.test(said) ? 'there is none here' : said;
+    const message = visibleLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+    const reason = isAbsent.test(message) ? 'there is none here' : message;
     throw failure(`The credential store cannot be used: ${reason}.`, error);
   }
 }
 
-/** No session bus, or nobody on it who keeps secrets: zbus's and D-Bus's words for it. */
+/** No session bus, or nobody on it who keeps secrets: messages of zbus and D-Bus. */
 const isAbsent = /Failed to connect|ServiceUnknown|NameHasNoOwner/;
 
 /** The answer, or an error when there is none in time; the thread that waits for it cannot be stopped. */
@@ -75,7 +75,7 @@ async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
     late.reject(new Error(`it did not answer within ${ms / 1000} seconds`));
   }, ms);
   const notice = setTimeout(() => {
-    say('Waiting for the credential store; it may be locked and ask for its password.');
+    printMessage('Waiting for the credential store; it may be locked and ask for its password.');
   }, noticeAfterMs);
   return Promise.race([answer, late.promise]).finally(() => {
     clearTimeout(timer);

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { failure, usage } from '../exit.ts';
-import { say } from '../output.ts';
+import { printMessage } from '../output.ts';
 import { exclusively } from './lock.ts';
 import {
   type ProfileFile,
@@ -38,7 +38,7 @@ export function openLocalState(env = process.env): LocalState {
     await prepareDirectory(directory);
     await writeProfile(fileOf(profile), file);
   };
-  const lies = async ({ profile, platformUrl }: SessionKey) => {
+  const locate = async ({ profile, platformUrl }: SessionKey) => {
     const file = await readProfile(fileOf(profile));
     const isInKeyring = file.inKeyring.includes(platformUrl);
     return { isInKeyring: isInKeyring && chosen !== 'file', session: file.sessions[platformUrl] };
@@ -47,27 +47,28 @@ export function openLocalState(env = process.env): LocalState {
   return {
     sessions: {
       async get(key) {
-        const { isInKeyring, session } = await lies(key);
+        const { isInKeyring, session } = await locate(key);
         return isInKeyring ? readKeyring(key) : session;
       },
       async has(key) {
-        const { isInKeyring, session } = await lies(key);
+        const { isInKeyring, session } = await locate(key);
         return isInKeyring || session !== undefined;
       },
       async put(profile, session) {
         const { platformUrl } = session;
-        const known = await lies({ profile, platformUrl });
+        const known = await locate({ profile, platformUrl });
         const store = chosen ?? (known.session && 'file');
-        const kept = store === 'file' ? false : await keep(profile, session, store === 'keyring');
+        const isStored =
+          store === 'file' ? false : await storeInKeyring(profile, session, store === 'keyring');
         await change(profile, (file) => {
           file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
           delete file.sessions[platformUrl];
-          if (kept) file.inKeyring.push(platformUrl);
+          if (isStored) file.inKeyring.push(platformUrl);
           else file.sessions[platformUrl] = session;
         });
       },
       async delete(key) {
-        const { isInKeyring } = await lies(key);
+        const { isInKeyring } = await locate(key);
         if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
         await change(key.profile, (file) => {
           file.inKeyring = file.inKeyring.filter((url) => url !== key.platformUrl);
@@ -89,15 +90,15 @@ export function openLocalState(env = process.env): LocalState {
     },
   };
 
-  /** Whether the credential store has it now. Where it need not be there, says why it is not. */
-  async function keep(profile: string, session: Session, isRequired: boolean): Promise<boolean> {
+  /** Whether the credential store has it now. Where it need not be there, prints why it is not. */
+  async function storeInKeyring(profile: string, session: Session, isRequired: boolean): Promise<boolean> {
     const account = accountOf({ profile, platformUrl: session.platformUrl });
     try {
       await (await keyring()).putSecret(account, JSON.stringify(session));
       return true;
     } catch (error) {
       if (isRequired || !(error instanceof Error)) throw error;
-      say(`${error.message} The session is kept in ${fileOf(profile)}, which only you can read.`);
+      printMessage(`${error.message} The session is kept in ${fileOf(profile)}, which only you can read.`);
       return false;
     }
   }
@@ -120,7 +121,7 @@ async function readKeyring(key: SessionKey): Promise<Session | undefined> {
     throw failure(`${error.message} ${fix}`, error);
   });
   const session = parseSession(parseJson(secret ?? ''));
-  // Another environment's token would go to the wrong place.
+  // Another environment's token would be sent to the wrong server.
   return session?.platformUrl === key.platformUrl ? session : undefined;
 }
 

@@ -1,11 +1,11 @@
 /**
  * What is kept of a profile on the disk, readable by its owner alone: the environment it is bound to, the sessions
- * themselves, and which sessions lie in the operating system's credential store in place of here.
+ * themselves, and which sessions lie in the operating system's credential store instead.
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { writeWhole } from '../atomic-file.ts';
+import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 import { parseSession, type Session } from './session.ts';
@@ -78,11 +78,11 @@ async function readAny(path: string): Promise<ProfileFile | 'damaged'> {
   return parse(text) ?? 'damaged';
 }
 
-/** Puts the profile in place, whole or not at all. */
+/** Writes the profile, whole or not at all. */
 export async function writeProfile(path: string, file: ProfileFile): Promise<void> {
   const { inKeyring, ...rest } = file;
-  const kept = inKeyring.length === 0 ? rest : file;
-  await writeWhole(path, `${JSON.stringify(kept, null, 2)}\n`).catch((error: unknown) => {
+  const content = inKeyring.length === 0 ? rest : file;
+  await writeAtomically(path, `${JSON.stringify(content, null, 2)}\n`).catch((error: unknown) => {
     throw failure(`The session could not be written to ${path}: ${reason(error)}.`, error);
   });
 }
@@ -97,7 +97,7 @@ function parse(text: string): ProfileFile | undefined {
     if (Array.isArray(inKeyring)) file.inKeyring = inKeyring.filter((url) => typeof url === 'string');
     for (const [url, stored] of Object.entries(sessions)) {
       const session = parseSession(stored);
-      // Under another environment's key, its token would go to the wrong place.
+      // Under another environment's key, its token would be sent to the wrong server.
       if (!session || session.platformUrl !== url) return undefined;
       file.sessions[url] = session;
     }

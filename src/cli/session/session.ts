@@ -18,7 +18,7 @@ export interface Session {
   accessToken: string;
   /** Absent when the issuer gave none, or has refused it. */
   refreshToken?: string;
-  /** When the access token expires, RFC 3339; absent when the issuer did not say. */
+  /** When the access token expires, RFC 3339; absent when the issuer gave no expiry. */
   expiresAt?: string;
   scope?: string;
   /** What the tokens were asked for (RFC 8707); absent in sessions of earlier versions. */
@@ -33,7 +33,7 @@ export interface SessionKey {
 }
 
 /**
- * Where sessions are kept. `put` and `delete` may be called again with the same arguments. Writers hold the
+ * Where sessions are stored. `put` and `delete` may be called again with the same arguments. Writers hold the
  * profile's lock (`exclusively`), since a refresh is a read, a request and a write that belong together.
  */
 export interface SessionStore {

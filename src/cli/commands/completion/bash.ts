@@ -1,8 +1,8 @@
 /** Completion for bash 3.2 and later. Where nothing is known, bash completes file names. */
-import { namesOf, type Place } from './tree.ts';
+import { namesOf, type Position } from './tree.ts';
 
-export function bashScript(places: readonly Place[]): string {
-  const paths = places.map(({ path }) => path).filter((path) => path !== '');
+export function bashScript(positions: readonly Position[]): string {
+  const paths = positions.map(({ path }) => path).filter((path) => path !== '');
   return `# bash completion for andromeda: source <(andromeda completion bash)
 _andromeda() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} at='' words='' i
@@ -13,15 +13,15 @@ _andromeda() {
     esac
   done
   case "$at:$previous" in
-${valueCases(places)}
+${valueCases(positions)}
   esac
   if [[ $current == -* ]]; then
     case "$at" in
-${places.map(({ path, flags }) => `      '${path}') words='${flags.flatMap(namesOf).join(' ')}' ;;`).join('\n')}
+${positions.map(({ path, flags }) => `      '${path}') words='${flags.flatMap(namesOf).join(' ')}' ;;`).join('\n')}
     esac
   else
     case "$at" in
-${places
+${positions
   .filter(({ commands }) => commands.length > 0)
   .map(({ path, commands }) => `      '${path}') words='${commands.map(({ name }) => name).join(' ')}' ;;`)
   .join('\n')}
@@ -34,8 +34,8 @@ complete -o default -F _andromeda andromeda
 }
 
 /** What follows a flag: its values, or something nobody but the person knows. */
-function valueCases(places: readonly Place[]): string {
-  const cases = places.flatMap(({ path, flags }) =>
+function valueCases(positions: readonly Position[]): string {
+  const cases = positions.flatMap(({ path, flags }) =>
     flags
       .filter(({ takesValue }) => takesValue)
       .map((flag) => {

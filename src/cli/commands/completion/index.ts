@@ -4,10 +4,10 @@ import { type Outcome, usage } from '../../exit.ts';
 import { print } from '../../output.ts';
 import { bashScript } from './bash.ts';
 import { fishScript } from './fish.ts';
-import { type Place, treeOf } from './tree.ts';
+import { type Position, treeOf } from './tree.ts';
 import { zshScript } from './zsh.ts';
 
-const scripts: Record<string, (places: readonly Place[]) => string> = {
+const scripts: Record<string, (positions: readonly Position[]) => string> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,

@@ -1,7 +1,7 @@
-/** The program's commands as data: for every place on the command line, what can come next. */
+/** The program's commands as data: for every position on the command line, what can come next. */
 import type { Command, Option } from 'commander';
 
-export interface Place {
+export interface Position {
   /** The commands typed so far, each behind a slash; empty at the program itself. */
   path: string;
   commands: { name: string; summary: string }[];
@@ -20,14 +20,14 @@ export interface Flag {
   values: string[];
 }
 
-/** Every place, the outer ones first. */
-export function treeOf(program: Command, path = ''): Place[] {
-  const place: Place = {
+/** Every position, the outer ones first. */
+export function treeOf(program: Command, path = ''): Position[] {
+  const position: Position = {
     path,
     commands: program.commands.map((one) => ({ name: one.name(), summary: one.description() })),
     flags: [...program.options.filter(({ hidden }) => !hidden).map(flagOf), help],
   };
-  return [place, ...program.commands.flatMap((one) => treeOf(one, `${path}/${one.name()}`))];
+  return [position, ...program.commands.flatMap((one) => treeOf(one, `${path}/${one.name()}`))];
 }
 
 const help: Flag = { short: '-h', long: '--help', summary: 'explain it', takesValue: false, values: [] };
@@ -47,7 +47,7 @@ export function namesOf({ short, long }: Flag): string[] {
   return short === undefined ? [long] : [short, long];
 }
 
-/** For a shell, a word in single quotes; fish and the Bourne shells differ in how a quote gets into it. */
+/** For a shell, text in single quotes; fish and the Bourne shells differ in how a quote gets into it. */
 export function quoted(text: string, quote: string): string {
   return `'${text.replaceAll("'", quote)}'`;
 }

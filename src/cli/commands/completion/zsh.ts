@@ -1,8 +1,8 @@
 /** Completion for zsh, with what each command and flag is for. */
-import { namesOf, type Place, quoted } from './tree.ts';
+import { namesOf, type Position, quoted } from './tree.ts';
 
-export function zshScript(places: readonly Place[]): string {
-  const paths = places.map(({ path }) => path).filter((path) => path !== '');
+export function zshScript(positions: readonly Position[]): string {
+  const paths = positions.map(({ path }) => path).filter((path) => path !== '');
   return `#compdef andromeda
 # zsh completion for andromeda: source <(andromeda completion zsh), or put it into $fpath as _andromeda
 _andromeda() {
@@ -14,17 +14,17 @@ _andromeda() {
     esac
   done
   case "$at:$previous" in
-${places.flatMap(valueCases).join('\n')}
+${positions.flatMap(valueCases).join('\n')}
   esac
   if [[ $PREFIX == -* ]]; then
     case "$at" in
-${places.map((place) => `      ${quotedPath(place)}) found=(${flagWords(place)}) ;;`).join('\n')}
+${positions.map((position) => `      ${quotedPath(position)}) found=(${flagEntries(position)}) ;;`).join('\n')}
     esac
   else
     case "$at" in
-${places
+${positions
   .filter(({ commands }) => commands.length > 0)
-  .map((place) => `      ${quotedPath(place)}) found=(${commandWords(place)}) ;;`)
+  .map((position) => `      ${quotedPath(position)}) found=(${commandEntries(position)}) ;;`)
   .join('\n')}
     esac
   fi
@@ -36,7 +36,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _andromeda "$@"; else compd
 
 const quote = "'\\''";
 
-function quotedPath({ path }: Place): string {
+function quotedPath({ path }: Position): string {
   return quoted(path, quote);
 }
 
@@ -44,15 +44,15 @@ function described(name: string, summary: string): string {
   return quoted(`${name.replaceAll(':', '\\:')}:${summary}`, quote);
 }
 
-function commandWords({ commands }: Place): string {
+function commandEntries({ commands }: Position): string {
   return commands.map(({ name, summary }) => described(name, summary)).join(' ');
 }
 
-function flagWords({ flags }: Place): string {
+function flagEntries({ flags }: Position): string {
   return flags.flatMap((flag) => namesOf(flag).map((name) => described(name, flag.summary))).join(' ');
 }
 
-function valueCases({ path, flags }: Place): string[] {
+function valueCases({ path, flags }: Position): string[] {
   return flags
     .filter(({ takesValue }) => takesValue)
     .map((flag) => {
