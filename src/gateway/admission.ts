@@ -3,10 +3,10 @@
  * and a delay for failures. A source is an address, or a network of 64 bits (IPv6). A source with a live session is
  * spared what is there against strangers. What persons may do is not decided here.
  */
+import { type BackOff, createBackOff } from '../lib/back-off.ts';
+import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
 import { sourceNetwork } from '../lib/source-address.ts';
-import { createBackoff } from './backoff.ts';
 import type { GatewayLimits } from './limits.ts';
-import { createRate } from './rate.ts';
 
 /** Why not: a word for the log, a line for the person. */
 export interface Refusal {
@@ -46,15 +46,34 @@ export const tooMany: Refusal = {
   text: 'Too many logins at once. Please try again in a minute.',
 };
 
+/** No handshake waits longer. */
+export const maxHandshakeWaitMs = 10_000;
+
+const forgetFailuresMs = 10 * 60_000;
+/** Whoever has five keys offers four wrong ones first: with all their failures the right one still comes in time. */
+const longestFailureMs = 2_000;
+
+function createFailureBackOff(
+  limits: Pick<GatewayLimits, 'backoffAfter' | 'backoffMs' | 'backoffMaxMs'>,
+): BackOff {
+  const mostMs = Math.min(limits.backoffMaxMs, longestFailureMs);
+  const { backoffAfter: free, backoffMs: firstMs } = limits;
+  return createBackOff({ free, firstMs, mostMs, forgetMs: forgetFailuresMs }, Date.now);
+}
+
+function createHandshakeLimit(perSecond: number, burst: number): RateLimit {
+  return createRateLimit({ burst, everyMs: 1000 / perSecond }, Date.now);
+}
+
 /** `random` gives numbers from 0 to 1 (not 1). */
 export function createAdmission(limits: GatewayLimits, random: () => number = Math.random): Admission {
   const strangers = new Map<string, number>();
   const bySource = new Map<string, number>();
   const byUser = new Map<string, number>();
   const queues = new Map<string, Waiting[]>();
-  const backoff = createBackoff(limits);
-  const ofSource = createRate(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
-  const ofAll = createRate(limits.handshakes, limits.handshakesBurst);
+  const backOff = createFailureBackOff(limits);
+  const ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
+  const ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
   let open = 0;
   let queued = 0;
 
@@ -128,16 +147,15 @@ export function createAdmission(limits: GatewayLimits, random: () => number = Ma
     },
     handshakeMs(address) {
       const source = sourceNetwork(address);
-      const now = Date.now();
-      const own = ofSource.take(source, now);
-      return bySource.has(source) ? own : Math.max(own, ofAll.take('', now));
+      const own = ofSource.reserve(source, maxHandshakeWaitMs);
+      return bySource.has(source) ? own : Math.max(own, ofAll.reserve('', maxHandshakeWaitMs));
     },
-    nodeHandshakeMs: (id) => ofSource.take(`node ${id}`, Date.now()),
+    nodeHandshakeMs: (id) => ofSource.reserve(`node ${id}`, maxHandshakeWaitMs),
     failureMs(address) {
       const source = sourceNetwork(address);
-      return bySource.has(source) ? 0 : backoff.delayMs(source, Date.now());
+      return bySource.has(source) ? 0 : backOff.delayMs(source);
     },
-    failed: (address) => backoff.failed(sourceNetwork(address), Date.now()),
+    failed: (address) => backOff.failed(sourceNetwork(address)),
   };
 }
 

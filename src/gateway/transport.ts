@@ -6,14 +6,13 @@
 import type { Socket } from 'node:net';
 import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
 import { message, WireError, WireReader } from '../ssh/wire.ts';
-import { tooMany } from './admission.ts';
+import { maxHandshakeWaitMs, tooMany } from './admission.ts';
 import { offerToClient, readGuess } from './algorithms.ts';
 import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
 import { disconnectMessage } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
-import { maxWaitMs } from './rate.ts';
 import { createReading, type Reading } from './read-scheduling.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
@@ -232,7 +231,7 @@ export class Transport {
     this.#protocol._offer = kexLists(offerToClient(ciphers, readGuess(bytes)), true);
     if (bytes.length === 0) return;
     const ms = this.#options.handshakeMs?.() ?? 0;
-    if (ms >= maxWaitMs) this.#fail(DISCONNECT.TOO_MANY_CONNECTIONS, tooMany.text);
+    if (ms >= maxHandshakeWaitMs) this.#fail(DISCONNECT.TOO_MANY_CONNECTIONS, tooMany.text);
     else this.#reading.delay(ms, () => this.#ended || this.#parse(bytes));
   }
 

@@ -1,9 +1,9 @@
 /** The worker of one side of one cluster: when it runs, how long it backs off, and the driver that it holds. */
 import type { Side } from '../domain/side.ts';
 import { sidesOf } from '../domain/side.ts';
+import { retryDelay } from '../lib/back-off.ts';
 import type { Logger } from '../lib/log.ts';
 import { type Cluster, findCluster } from '../store/clusters.ts';
-import { retryDelay } from './back-off.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
 import type { Pass, PassDeps, PassResult } from './pass.ts';
 import { releaseSide } from './release.ts';

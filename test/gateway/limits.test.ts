@@ -6,9 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAdmission, isRefused } from '../../src/gateway/admission.ts';
-import { createBackoff } from '../../src/gateway/backoff.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
-import { createRate } from '../../src/gateway/rate.ts';
 import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
 /** A session that has printed its first line; how it ended is in `done`. */
@@ -395,28 +393,4 @@ test('a source with a live session is spared the crowd of strangers', () => {
   for (let n = 0; n < 4; n += 1) assert.equal(admission.enter('10.0.0.2'), undefined);
   assert.notEqual(admission.enter('10.0.0.3'), undefined);
   assert.equal(admission.enter('10.0.0.1'), undefined);
-});
-
-test('a rate gives so many at once, then one after the other, and refuses what would wait too long', () => {
-  const rate = createRate(10, 3);
-  const take = (now: number) => rate.take('a', now);
-  assert.deepEqual([0, 0, 0, 0, 0, 1000].map(take), [0, 0, 0, 100, 200, 0]);
-  assert.equal(rate.take('b', 0), 0);
-  const slow = createRate(1, 1);
-  const waits = Array.from({ length: 12 }, () => slow.take('a', 0));
-  assert.deepEqual(waits.slice(8), [8000, 9000, 10_000, 10_000]);
-});
-
-test('the delay doubles up to its most, is forgotten in time, and is bounded', () => {
-  const backoff = createBackoff({ backoffAfter: 3, backoffMs: 500, backoffMaxMs: 60_000 });
-  const delays: number[] = [];
-  for (let n = 0; n < 7; n += 1) {
-    backoff.failed('10.0.0.1', 0);
-    delays.push(backoff.delayMs('10.0.0.1', 0));
-  }
-  assert.deepEqual(delays, [0, 0, 500, 1000, 2000, 2000, 2000]);
-  assert.equal(backoff.delayMs('10.0.0.2', 0), 0);
-  assert.equal(backoff.delayMs('10.0.0.1', 700_000), 0);
-  for (let n = 0; n < 20_000; n += 1) backoff.failed(`source ${n}`, 0);
-  assert.equal(backoff.delayMs('10.0.0.1', 0), 0);
 });

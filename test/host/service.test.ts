@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config/index.ts';
 import { firstConfig, unitText } from '../../src/host/service-unit.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../..');
 const analyze = '/usr/bin/systemd-analyze';
 const noSystemd = !existsSync(analyze) && `${analyze} is not installed`;
 const options = {

@@ -15,7 +15,6 @@ import {
 import type { Change, Store } from '../../src/store/index.ts';
 import { findObservation } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
-import { retryDelay } from '../../src/sync/back-off.ts';
 import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
 import { eventually } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -211,10 +210,6 @@ test('a cluster that forgot what was applied gets it again', async () => {
     async () => lab.alpha.applied.length,
     (count) => count === 2,
   );
-});
-
-test('a back-off is never longer than the interval', () => {
-  for (const failures of [5, 6, 1_000]) assert.equal(retryDelay(failures, 1, 15_000), 15_000);
 });
 
 test('a cluster that fails backs off, changes do not hurry it, and it recovers', async () => {
@@ -426,23 +421,6 @@ for (const followsSettings of [false, true]) {
     );
     const made = lab.made.filter((name) => name === 'alpha').length;
     assert.deepEqual([made, lab.alpha.closed], followsSettings ? [1, 0] : [2, 1]);
-  });
-}
-
-const delays: [number, number, number][] = [
-  [1, 0, 500],
-  [1, 1, 1_000],
-  [2, 1, 2_000],
-  [3, 0.5, 3_000],
-  [6, 1, 32_000],
-  [7, 1, 60_000],
-  [7, 0, 30_000],
-  [1_000, 1, 60_000],
-  [5_000, 0, 30_000],
-];
-for (const [failures, random, ms] of delays) {
-  test(`after failure ${failures}, with ${random} of the jitter, it waits ${ms} ms`, () => {
-    assert.equal(retryDelay(failures, random, 60_000), ms);
   });
 }
 

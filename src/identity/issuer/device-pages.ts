@@ -16,10 +16,10 @@ import type { default as Provider } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../lib/log.ts';
+import { createRateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { librarySeconds } from './adapter.ts';
-import { createAllowance } from './allowance.ts';
 import type { Browsers } from './browser.ts';
 import { apiResource, type IssuerClient } from './clients.ts';
 import {
@@ -67,7 +67,7 @@ const problems = {
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
   const { store, clients, browsers, knownBrowsers, signIn, log, now } = options;
   const password = createPasswordPage(options);
-  const guesses = createAllowance({ burst: 60, everyMs: 1000 }, now);
+  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, now);
 
   /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
   async function waitingDevice(exchange: Exchange, typed: string): Promise<WaitingDevice | undefined> {

@@ -1,12 +1,12 @@
 /** The page where people change their own password: the current one counts as a sign-in does, with the same throttles. */
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
+import { createRateLimit } from '../../lib/rate-limit.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import type { Store } from '../../store/index.ts';
 import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../store/passwords.ts';
 import { toTime } from '../../store/time.ts';
 import { hashNewPassword } from '../password.ts';
-import { createAllowance } from './allowance.ts';
 import type { Browsers } from './browser.ts';
 import { type Exchange, plural } from './exchange.ts';
 import type { KnownBrowsers } from './known-browser.ts';
@@ -38,7 +38,7 @@ interface Refusal {
 export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
   const { browsers, knownBrowsers, signIn, log, now } = options;
   // Each is a write, and an entry in the audit trail.
-  const changes = createAllowance({ burst: 5, everyMs: 60_000 }, now);
+  const changes = createRateLimit({ burst: 5, everyMs: 60_000 }, now);
 
   function send({ res, browser }: Exchange, email: string | undefined, refusal?: Refusal): void {
     const page = passwordPage({ csrf: browsers.csrf(browser), email, message: refusal?.message });

@@ -1,11 +1,11 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../lib/log.ts';
+import { createRateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Cors } from './cors.ts';
 import type { DevicePages } from './device-pages.ts';
 import { messagePage } from './pages/error.ts';
-import { createRateLimit } from './rate-limit.ts';
 import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
 import { redirect, sendJson, sendPage } from './respond.ts';
 import type { UserInfo } from './userinfo.ts';
@@ -40,7 +40,14 @@ export function createRequestHandler(
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { url: issuer, proxies, devicePages, userInfo, library, cors, log, now } = options;
   // Every device code is a write to disk that anybody can ask for.
-  const deviceCodes = createRateLimit({ perKey: 60, inAll: 3000, windowMs: 60_000 }, now);
+  const deviceCodes = createRateLimit({ burst: 60, everyMs: 1000 }, now);
+  const allDeviceCodes = createRateLimit({ burst: 3000, everyMs: 20 }, now);
+  const mayStartDevice = (source: string) => {
+    if (deviceCodes.waitMs(source) > 0 || allDeviceCodes.waitMs('') > 0) return false;
+    deviceCodes.use(source);
+    allDeviceCodes.use('');
+    return true;
+  };
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     pinToIssuer(req, issuer, proxies);
@@ -58,7 +65,7 @@ export function createRequestHandler(
     if (!libraryRoutes.has(`${req.method === 'HEAD' ? 'GET' : req.method} ${url.pathname}`)) {
       return sendPage(res, 404, notFound);
     }
-    if (url.pathname === '/device/auth' && !deviceCodes(sourceNetwork(remoteAddress(req)))) {
+    if (url.pathname === '/device/auth' && !mayStartDevice(sourceNetwork(remoteAddress(req)))) {
       const error_description = 'too many sign-ins were started from here; wait a minute';
       const error = { error: 'temporarily_unavailable', error_description };
       return sendJson(res, 429, error, { 'Retry-After': '60', ...cors.headers(req) });

@@ -12,12 +12,12 @@
  */
 import { createHash } from 'node:crypto';
 import { foldEmail } from '../../domain/email.ts';
+import { createBackOff } from '../../lib/back-off.ts';
+import { createRateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPassword, type PasswordAccount } from '../../store/passwords.ts';
 import { verifyPassword } from '../password.ts';
-import { createAllowance } from './allowance.ts';
-import { createBackoff } from './backoff.ts';
 import type { KnownBrowser } from './known-browser.ts';
 
 export type SignInResult =
@@ -40,10 +40,10 @@ const mostKnown = 10_000;
 
 /** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
 export function createSignIn(reader: Reader, now: () => number): SignIn {
-  const pairs = createBackoff({ free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour }, now);
-  const accounts = createBackoff({ free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour }, now);
-  const addresses = createAllowance({ burst: 50, everyMs: 1000 }, now);
-  const browsers = createAllowance({ burst: 20, everyMs: 30_000 }, now);
+  const pairs = createBackOff({ free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour }, now);
+  const accounts = createBackOff({ free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour }, now);
+  const addresses = createRateLimit({ burst: 50, everyMs: 1000 }, now);
+  const browsers = createRateLimit({ burst: 20, everyMs: 30_000 }, now);
   const known = new Set<string>();
 
   /** Counts a try before its password is looked at, so that tries at the same time count too; or says how long to wait. */

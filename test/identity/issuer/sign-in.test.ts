@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAllowance } from '../../../src/identity/issuer/allowance.ts';
-import { createBackoff } from '../../../src/identity/issuer/backoff.ts';
 import {
   ada,
   adaHash,
@@ -167,43 +165,4 @@ test('the cookie that knows a browser is out of the reach of scripts, and signs 
   for (const name of browser.cookies.keys()) if (!name.includes('known')) browser.cookies.delete(name);
   const again = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
   assert.match(again.text, /type="password"/);
-});
-
-test('an allowance: so many at once, then a rate, and bounded memory', () => {
-  let at = 0;
-  const allowance = createAllowance({ burst: 3, everyMs: 100 }, () => at);
-  const waits = Array.from({ length: 5 }, () => {
-    allowance.use('key');
-    return allowance.waitMs('key');
-  });
-  assert.deepEqual(waits, [0, 0, 100, 200, 200]);
-  at += 200;
-  assert.equal(allowance.waitMs('key'), 0);
-  allowance.use('key');
-  assert.equal(allowance.waitMs('key'), 100);
-  allowance.undo('key');
-  assert.equal(allowance.waitMs('key'), 0);
-  assert.equal(allowance.waitMs('other'), 0);
-  for (let i = 0; i < 10_001; i++) allowance.use(`other ${i}`);
-  assert.equal(allowance.waitMs('key'), 0);
-});
-
-test('back-off: free tries, doubling, a cap, forgetting, and bounded memory', () => {
-  let at = 0;
-  const backoff = createBackoff({ free: 2, firstMs: 100, mostMs: 1000, forgetMs: 5000 }, () => at);
-  const waits = Array.from({ length: 8 }, () => {
-    backoff.failed('key');
-    return backoff.waitMs('key');
-  });
-  assert.deepEqual(waits, [0, 100, 200, 400, 800, 1000, 1000, 1000]);
-  backoff.undo('key');
-  at += 999;
-  assert.equal(backoff.waitMs('key'), 1);
-  assert.equal(backoff.waitMs('other'), 0);
-  at += 5000;
-  assert.equal(backoff.waitMs('key'), 0);
-  backoff.failed('key');
-  backoff.failed('key');
-  for (let i = 0; i < 10_000; i++) backoff.failed(`other ${i}`);
-  assert.equal(backoff.waitMs('key'), 0);
 });

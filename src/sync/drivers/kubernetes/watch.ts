@@ -11,7 +11,7 @@ import {
   keyOf,
 } from '../../../domain/kubernetes-bindings.ts';
 import { KubernetesError, meaningOf } from '../../../domain/kubernetes-status.ts';
-import { retryDelay } from '../../back-off.ts';
+import { retryDelay } from '../../../lib/back-off.ts';
 import { type BindingItem, foundOf, labelSelector, pathOfKind } from './bindings.ts';
 import type { KubernetesClient } from './client.ts';
 

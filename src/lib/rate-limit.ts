@@ -1,20 +1,23 @@
-/** A rate by key: so many at once, and one more each while. Bounded memory; time is the caller's. */
-export interface Allowance {
+/** Rate limits by key (token buckets): so many at once, and one more each while. Bounded memory; time is the caller's. */
+export interface RateLimit {
   /** How long until the key may again, in milliseconds; 0 when it may now. */
   waitMs(key: string): number;
-  /** Uses one up, which there may not be: a key is never more than one behind. */
+  /** Uses one up, whether or not there is one: a key is never more than one behind. */
   use(key: string): void;
   /** Gives one back. */
   undo(key: string): void;
+  /** Reserves the next one: milliseconds until it may be used. Where that would be `mostMs` or more, `mostMs`, and none is taken. */
+  reserve(key: string, mostMs: number): number;
 }
 
+/** More are not remembered: the key that was used least recently goes first. */
 const mostKeys = 10_000;
 
 /** `burst` at once, then one every `everyMs`. */
-export function createAllowance(
+export function createRateLimit(
   { burst, everyMs }: { burst: number; everyMs: number },
   now: () => number,
-): Allowance {
+): RateLimit {
   /** When each key has its whole burst again; a key that is not there has it. */
   const fullAt = new Map<string, number>();
   const find = (key: string) => Math.max(fullAt.get(key) ?? 0, now());
@@ -27,9 +30,16 @@ export function createAllowance(
       fullAt.delete(oldest);
     }
   };
+  const waitMs = (key: string) => Math.max(0, find(key) - now() - (burst - 1) * everyMs);
   return {
-    waitMs: (key) => Math.max(0, find(key) - now() - (burst - 1) * everyMs),
+    waitMs,
     use: (key) => set(key, Math.min(find(key), now() + burst * everyMs) + everyMs),
     undo: (key) => set(key, find(key) - everyMs),
+    reserve(key, mostMs) {
+      const wait = waitMs(key);
+      if (wait >= mostMs) return mostMs;
+      set(key, find(key) + everyMs);
+      return wait;
+    },
   };
 }

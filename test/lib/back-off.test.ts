@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createBackOff, retryDelay } from '../../src/lib/back-off.ts';
+
+test('a back-off is never longer than the interval', () => {
+  for (const failures of [5, 6, 1_000]) assert.equal(retryDelay(failures, 1, 15_000), 15_000);
+});
+
+const delays: [number, number, number][] = [
+  [1, 0, 500],
+  [1, 1, 1_000],
+  [2, 1, 2_000],
+  [3, 0.5, 3_000],
+  [6, 1, 32_000],
+  [7, 1, 60_000],
+  [7, 0, 30_000],
+  [1_000, 1, 60_000],
+  [5_000, 0, 30_000],
+];
+for (const [failures, random, ms] of delays) {
+  test(`after failure ${failures}, with ${random} of the jitter, it waits ${ms} ms`, () => {
+    assert.equal(retryDelay(failures, random, 60_000), ms);
+  });
+}
+
+test('back-off: free tries, doubling, a cap, forgetting, and bounded memory', () => {
+  let at = 0;
+  const backOff = createBackOff({ free: 2, firstMs: 100, mostMs: 1000, forgetMs: 5000 }, () => at);
+  const waits = Array.from({ length: 8 }, () => {
+    backOff.failed('key');
+    return backOff.waitMs('key');
+  });
+  assert.deepEqual(waits, [0, 100, 200, 400, 800, 1000, 1000, 1000]);
+  backOff.undo('key');
+  at += 999;
+  assert.equal(backOff.waitMs('key'), 1);
+  assert.equal(backOff.waitMs('other'), 0);
+  at += 5000;
+  assert.equal(backOff.waitMs('key'), 0);
+  backOff.failed('key');
+  backOff.failed('key');
+  for (let i = 0; i < 10_000; i++) backOff.failed(`other ${i}`);
+  assert.equal(backOff.waitMs('key'), 0);
+});
+
+test('the whole delay doubles up to its most, whatever time has passed, until the key is forgotten', () => {
+  let at = 0;
+  const options = { free: 3, firstMs: 500, mostMs: 2000, forgetMs: 600_000 };
+  const backOff = createBackOff(options, () => at);
+  const delays = Array.from({ length: 7 }, () => {
+    backOff.failed('10.0.0.1');
+    return backOff.delayMs('10.0.0.1');
+  });
+  assert.deepEqual(delays, [0, 0, 500, 1000, 2000, 2000, 2000]);
+  assert.equal(backOff.delayMs('10.0.0.2'), 0);
+  at += 599_999;
+  assert.deepEqual([backOff.delayMs('10.0.0.1'), backOff.waitMs('10.0.0.1')], [2000, 0]);
+  at += 1;
+  assert.equal(backOff.delayMs('10.0.0.1'), 0);
+});
