@@ -406,6 +406,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/members/{userID}/kubernetes-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether a member's Kubernetes permissions are in force on each cluster
+         * @description By permission in the organization and by grant, as each cluster said last. Your own without more; another member's with `members.manage`.
+         */
+        get: operations["getMemberKubernetesAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/organizations/{orgID}/members/{userID}/permissions": {
         parameters: {
             query?: never;
@@ -2412,6 +2432,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getMemberKubernetesAccess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The organization's clusters in service that have a Kubernetes side of their own */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clusters: {
+                            cluster_id: string;
+                            cluster_name: string;
+                            /**
+                             * @description `none`: there are none, and should be none
+                             * @enum {string}
+                             */
+                            state: "applied" | "pending" | "failed" | "unknown" | "none";
+                            /** @description What stands in the way */
+                            message?: string;
+                        }[];
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -10,6 +10,7 @@ import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { setLoginPreferences } from './login-preferences.ts';
 import { getMe } from './me.ts';
 import {
+  getMemberKubernetesAccess,
   getMemberPermissions,
   listMembers,
   operatorSetMemberPermissions,
@@ -86,6 +87,7 @@ export const businessOperations = {
   getOrganization,
   retireOrganization,
   listMembers,
+  getMemberKubernetesAccess,
   getMemberPermissions,
   setMemberPermissions,
   addMember,

@@ -1,10 +1,16 @@
 /** The members of an organization, and what each may do there. */
+
 import { DomainError } from '../domain/error.ts';
+import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
+import { isInService } from '../domain/options.ts';
 import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
+import { sidesOf } from '../domain/side.ts';
 import { whileUnchanged } from '../store/cache.ts';
+import { listOrganizationClusters } from '../store/clusters.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
+import { findKubernetesAccessOf } from '../store/kubernetes-access.ts';
 import {
   findMembership,
   listGrantedPermissions,
@@ -124,6 +130,28 @@ function requireKey(key: string): PermissionKey {
     ? `${key} comes with a role and cannot be granted.`
     : `${JSON.stringify(key.slice(0, 80))} is not a permission; GET /permission-profiles lists them.`;
   throw new DomainError('invalid_request', reason);
+}
+
+/** Whether a member's Kubernetes permissions are in force on the organization's clusters. */
+export async function getMemberKubernetesAccess(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getMemberKubernetesAccess'>,
+): Promise<BusinessReply<'getMemberKubernetesAccess'>> {
+  const own = await findMembership(store.read, path.orgID, caller.userId);
+  if (!own) throw organizationNotFound();
+  if (path.userID !== caller.userId) requireManager(own.permissions);
+  const clusters = await listOrganizationClusters(store.read, path.orgID);
+  const inService = clusters.filter(
+    (cluster) => isInService({ clusterState: cluster.state }) && sidesOf(cluster).includes('kubernetes'),
+  );
+  return {
+    clusters: await Promise.all(
+      inService.map(async (cluster) => {
+        const facts = await findKubernetesAccessOf(store.read, cluster, path.userID, now);
+        return { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
+      }),
+    ),
+  };
 }
 
 function requireManager(held: ReadonlySet<string>): void {

@@ -110,9 +110,8 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
     wanted.push({ name: ownPrefix(clusterId) + id, ...rest, subjects, labels: own });
   };
   for (const member of access.members) {
-    const held = effectivePermissions(member.role, member.permissions);
-    if (!held.has('clusters.kubernetes')) continue;
-    const role = held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';
+    const role = memberRole(member);
+    if (role === undefined) continue;
     add(member, `${member.userId}.${role}`, { namespace: null, role }, {});
   }
   for (const grant of access.grants) {
@@ -121,6 +120,29 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
     add(grant, grantId, { namespace: scope, role }, { 'andromeda/grant': grantId });
   }
   return wanted;
+}
+
+/** What a member holds by their role and keys; undefined where that is nothing. */
+function memberRole({ role, permissions }: KubernetesAccess['members'][number]) {
+  const held = effectivePermissions(role, permissions);
+  if (!held.has('clusters.kubernetes')) return undefined;
+  return held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';
+}
+
+/** The IDs of the permissions that people hold, whether or not they have a name at the API server yet. */
+export function permissionIds({ members, grants }: KubernetesAccess): string[] {
+  return [
+    ...members.flatMap((member) => {
+      const role = memberRole(member);
+      return role === undefined ? [] : [`${member.userId}.${role}`];
+    }),
+    ...grants.map(({ grantId }) => grantId),
+  ];
+}
+
+/** The ID of the permission that a binding of ours carries out. */
+export function permissionIdOf({ name }: Pick<Binding, 'name'>, clusterId: string): string {
+  return name.slice(ownPrefix(clusterId).length);
 }
 
 /** A person's names at the API server. Kubernetes has names of its own under `system:`, which nobody is given. */
@@ -139,8 +161,10 @@ function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
   return claim === 'preferred_username' ? [person.preferredUsername ?? ''] : [];
 }
 
-/** What has to be done; what is as it should be is in none. */
+/** What is as it should be, and what has to be done. */
 export interface BindingPlan {
+  /** There, as it should be. */
+  kept: Binding[];
   remove: FoundBinding[];
   /** A roleRef cannot change: the old one goes, then the new one comes. */
   replace: { found: FoundBinding; binding: Binding }[];
@@ -159,6 +183,7 @@ export function planBindings(
   namespaces: ReadonlyMap<string, boolean> | undefined,
 ): BindingPlan {
   const plan: BindingPlan = {
+    kept: [],
     remove: [],
     replace: [],
     repair: [],
@@ -172,7 +197,8 @@ export function planBindings(
     const one = there.get(key);
     there.delete(key);
     if (one && hasRole(one, binding.role)) {
-      if (!isAsWanted(one, binding)) plan.repair.push({ found: one, binding });
+      if (isAsWanted(one, binding)) plan.kept.push(binding);
+      else plan.repair.push({ found: one, binding });
     } else if (binding.namespace !== null && namespaces && !namespaces.get(binding.namespace)) {
       const others = plan.waiting.get(binding.namespace);
       if (others) others.push(binding);

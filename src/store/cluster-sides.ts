@@ -40,17 +40,22 @@ export async function clearLookFailure(tx: Tx, clusterId: string, side: Side): P
   tx.changed({ observedClusterId: clusterId });
 }
 
-/** Keeps what stands in the way of a side being as it should be; null: nothing does. */
+/**
+ * Keeps what stands in the way of a side being as it should be (null: nothing does), and the IDs of the Kubernetes permissions
+ * that are in force; left out where they are not known anew.
+ */
 export async function recordApplyFailure(
   store: Store,
   clusterId: string,
   side: Side,
   words: string | null,
+  permissions?: readonly string[],
 ): Promise<void> {
   const [row] = await sideRow(store.read, clusterId, side);
-  if ((row?.apply_failure ?? null) === words) return;
+  const bound = permissions ? JSON.stringify([...permissions].sort()) : (row?.bound ?? null);
+  if ((row?.apply_failure ?? null) === words && (row?.bound ?? null) === bound) return;
   await store.write(async (tx) => {
-    await updateSide(tx, clusterId, side, { apply_failure: words });
+    await updateSide(tx, clusterId, side, { apply_failure: words, bound });
     tx.changed({ observedClusterId: clusterId });
   });
 }
@@ -97,6 +102,19 @@ export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Pr
   return row?.cleanup === 'done';
 }
 
+/** What is known of people's permissions on the Kubernetes side of a cluster. */
+export async function findBound(
+  db: Reader,
+  clusterId: string,
+): Promise<{ bound: string[] | undefined; isReachable: boolean; failure: string | undefined }> {
+  const [row] = await sideRow(db, clusterId, 'kubernetes');
+  return {
+    bound: row?.bound == null ? undefined : (JSON.parse(row.bound) as string[]),
+    isReachable: row?.look_failure == null,
+    failure: row?.look_failure ?? row?.apply_failure ?? undefined,
+  };
+}
+
 const sideRow = prepared((db, clusterId: string, side: string) =>
   db
     .selectFrom('cluster_sides')
@@ -111,7 +129,13 @@ async function updateSide(
   side: Side,
   change: Partial<Omit<ClusterSide, 'cluster_id' | 'side'>>,
 ): Promise<void> {
-  const fresh = { look_failure: null, look_failed_since: null, apply_failure: null, cleanup: null };
+  const fresh = {
+    look_failure: null,
+    look_failed_since: null,
+    apply_failure: null,
+    cleanup: null,
+    bound: null,
+  };
   await tx.db
     .insertInto('cluster_sides')
     .values({ cluster_id: clusterId, side, ...fresh, ...change })

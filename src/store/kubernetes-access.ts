@@ -1,6 +1,8 @@
 /** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+import type { KubernetesAccessFacts } from '../domain/kubernetes-access-state.ts';
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import { keysIncluding } from '../domain/permission.ts';
+import { findBound } from './cluster-sides.ts';
 import { liveGrants } from './grants.ts';
 import type { Reader } from './index.ts';
 
@@ -40,6 +42,28 @@ export async function findKubernetesAccess(
       roleId,
     })),
   };
+}
+
+/** The same for one person, with what is known to be in force there. */
+export async function findKubernetesAccessOf(
+  db: Reader,
+  cluster: { id: string; organization_id: string },
+  userId: string,
+  now: number,
+): Promise<KubernetesAccessFacts> {
+  const [{ members, grants }, known, ever] = await Promise.all([
+    findKubernetesAccess(db, cluster, undefined, now),
+    findBound(db, cluster.id),
+    db
+      .selectFrom('resource_grants')
+      .select('id')
+      .where('resource_id', '=', cluster.id)
+      .where('user_id', '=', userId)
+      .execute(),
+  ]);
+  const isTheirs = (one: { userId: string }) => one.userId === userId;
+  const access = { members: members.filter(isTheirs), grants: grants.filter(isTheirs) };
+  return { access, userId, ...known, everGranted: ever.map(({ id }) => id) };
 }
 
 /** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */

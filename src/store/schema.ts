@@ -299,6 +299,8 @@ export interface ClusterSideTable {
   apply_failure: string | null;
   /** `done`: nothing of ours is left there. */
   cleanup: string | null;
+  /** The IDs of people's permissions that are in force, as JSON; null until a pass has told. */
+  bound: string | null;
 }
 
 /** What a cluster says of a person by name, in place of what its list version says. */

@@ -32,6 +32,8 @@ export interface KubernetesOutcome {
   failure: string | null;
   /** Whether trying again soon may help: a conflict or trouble at the server, and no missing right. */
   retry: boolean;
+  /** The IDs of the permissions that are in force; undefined where that could not be asked. */
+  bound: readonly string[] | undefined;
 }
 
 /** It is handed what people hold at this moment. */

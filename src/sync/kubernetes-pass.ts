@@ -29,15 +29,19 @@ export async function passKubernetes(
   const driver = await openDriver(cluster);
   const applying = driver.apply(access, atMost(signal, applyLimitMs)).catch((error): KubernetesOutcome => {
     if (isStopping(signal)) throw error;
-    return { failure: `People's permissions could not be changed: ${wordsOf(error)}`, retry: true };
+    return {
+      failure: `People's permissions could not be changed: ${wordsOf(error)}`,
+      retry: true,
+      bound: undefined,
+    };
   });
   const looking = look(deps, cluster, driver, signal);
   const [applied, looked] = await Promise.allSettled([applying, looking]);
   if (isStopping(signal)) throw signal.reason;
   if (looked.status === 'rejected') throw looked.reason;
   if (applied.status === 'rejected') throw applied.reason;
-  const { failure, retry } = applied.value;
-  await recordApplyFailure(store, id, 'kubernetes', failure);
+  const { failure, retry, bound } = applied.value;
+  await recordApplyFailure(store, id, 'kubernetes', failure, bound);
   const { activated, failure: fault } = looked.value;
   const words = [fault, failure].filter((text) => text !== null).join(' ') || null;
   return { generation: 0, applied: false, activated, failure: words, wakeAt, retry };

@@ -1,7 +1,8 @@
 /** A cluster with `slurm` and `kubernetes` sections has a worker for each side, and neither waits for the other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
+import { kubernetesAccessState } from '../../src/domain/kubernetes-access-state.ts';
+import { type KubernetesAccess, permissionIds } from '../../src/domain/kubernetes-bindings.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { clusterOptions } from '../../src/domain/options.ts';
@@ -10,6 +11,7 @@ import { optionFacts } from '../../src/platform/options.ts';
 import { abandonRelease } from '../../src/store/cluster-sides.ts';
 import { findCluster, startRelease } from '../../src/store/clusters.ts';
 import { createGrant } from '../../src/store/grants.ts';
+import { findKubernetesAccessOf } from '../../src/store/kubernetes-access.ts';
 import { listMachines } from '../../src/store/machines.ts';
 import { findClusterReport, findObservation } from '../../src/store/observations.ts';
 import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
@@ -91,6 +93,8 @@ function kubernetesSide() {
     observeFault: '',
     failure: null as string | null,
     retry: false,
+    /** It binds no grant. */
+    refuses: false,
     releaseFault: '',
     released: 0,
     machines: ['gpu-1', 'node-2'],
@@ -112,7 +116,8 @@ function kubernetesSide() {
     },
     async apply(access) {
       state.applied.push({ at: Date.now(), access });
-      return { failure: state.failure, retry: state.retry };
+      const ids = permissionIds(access).filter((one) => !state.refuses || !one.startsWith('grant_'));
+      return { failure: state.failure, retry: state.retry, bound: ids };
     },
     async release() {
       if (state.releaseFault) throw new Error(state.releaseFault);
@@ -407,6 +412,30 @@ test('released, each side is released whether or not the other is, and what is l
     ({ state }) => state === 'released',
   );
   assert.equal(house.kubernetes.released, 1, 'what is released is not released again');
+});
+
+test('whether permissions are in force is observed: applied, failed with the reason, and pending until they are gone', async () => {
+  await using house = await start();
+  await settled(house);
+  const state = async (now = Date.now()) => {
+    const ada = await userId(house.store, 'ada@x.example');
+    const facts = await findKubernetesAccessOf(house.store.read, await house.cluster(), ada, now);
+    return kubernetesAccessState(facts).state;
+  };
+  await eventually(state, (one) => one === 'applied');
+  house.kubernetes.refuses = true;
+  house.kubernetes.failure = 'The namespace team-a does not exist.';
+  await house.grant(Date.now() + 600_000);
+  await eventually(state, (one) => one === 'failed');
+  house.kubernetes.refuses = false;
+  house.kubernetes.failure = null;
+  house.kubernetes.wake();
+  await eventually(state, (one) => one === 'applied');
+  assert.equal(
+    await state(Date.now() + 700_000),
+    'pending',
+    'a grant that has lapsed is not in force, and still there',
+  );
 });
 
 test('a cluster that cannot be reached any more is given up, and what is left on it is named', async () => {

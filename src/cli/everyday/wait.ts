@@ -105,7 +105,7 @@ const waitForKey = reads<WaitOptions & { cluster?: string }>({
 
 const waitForPermission = reads<WaitOptions>({
   usage: 'permission [email]',
-  summary: "until a member's permissions (yours) are in place on every Slurm cluster",
+  summary: "until a member's permissions (yours) are in place on every cluster",
   example: 'wait permission bob@physics.example',
   flags,
   formats,
@@ -122,7 +122,25 @@ const waitForPermission = reads<WaitOptions>({
       throw new CliError('forbidden', 'What has reached the clusters is shown to who holds clusters.read.');
     const concerned = slurmClusters(clusters);
     const found = await waitFor(timeoutMs, async () => {
-      const held = await readPermissions(api, organization, userId);
+      const [held, kubernetes] = await Promise.all([
+        readPermissions(api, organization, userId),
+        // A server of an earlier version has no such path.
+        unless(
+          ['notFound'],
+          api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', {
+            path: { orgID: organization.id, userID: userId },
+          }),
+        ),
+      ]);
+      const waiting = (kubernetes?.clusters ?? []).filter(
+        ({ state }) => state !== 'applied' && state !== 'none',
+      );
+      if (waiting.length > 0) {
+        const missing = waiting.map(({ cluster_name: name, state, message }) => {
+          return `${name}: its Kubernetes permissions are ${state}${message === undefined ? '' : ` (${message})`}`;
+        });
+        return { done: false, missing: missing.join('; '), found: [] };
+      }
       return checkAll(concerned, async ({ id }) => {
         const path = { orgID: organization.id, clusterID: id };
         const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path });

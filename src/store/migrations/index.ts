@@ -8,6 +8,7 @@ import { auditGrows } from './0005-audit-grows.ts';
 import { openSessions } from './0006-open-sessions.ts';
 import { auditHeads } from './0007-audit-heads.ts';
 import { reportsBySide } from './0008-reports-by-side.ts';
+import { boundPermissions } from './0009-bound-permissions.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -18,4 +19,5 @@ export const migrations: Record<string, Migration> = {
   '0006-open-sessions': openSessions,
   '0007-audit-heads': auditHeads,
   '0008-reports-by-side': reportsBySide,
+  '0009-bound-permissions': boundPermissions,
 };

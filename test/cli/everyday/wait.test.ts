@@ -135,6 +135,32 @@ test('a service that fails for a moment is waited for, a refusal is not', async 
   assert.deepEqual([refused.status, refused.stderr], [4, 'Not any more.\n']);
 });
 
+test('wait permission waits for Kubernetes as well', async (t) => {
+  const path = 'GET /organizations/org_1/members/user_bob/kubernetes-access';
+  const gamma = { cluster_id: alphaId, cluster_name: 'gamma' };
+  const { run, requests } = await signedIn(t, {
+    ...lookups,
+    'GET /organizations/org_1/members/user_bob/permissions': {
+      user_id: 'user_bob',
+      role: 'member',
+      permissions: [],
+    },
+    [`GET /organizations/org_1/clusters/${alphaId}/access`]: {
+      cluster_id: alphaId,
+      state: 'converged',
+      users: [],
+    },
+    [path]: inTurn(
+      { clusters: [{ ...gamma, state: 'pending' }] },
+      { clusters: [{ ...gamma, state: 'failed', message: 'No right.' }] },
+      { clusters: [{ ...gamma, state: 'applied' }] },
+    ),
+  });
+  const { status, stderr } = await run(['wait', 'permission', 'bob@physics.example']);
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.equal(taken(requests).filter((line) => line === path).length, 3);
+});
+
 test('wait permission follows the access list of every Slurm cluster, also when the permission went', async (t) => {
   const list = {
     cluster_id: alphaId,

@@ -10,6 +10,7 @@ import {
   type KubernetesAccess,
   keyOf,
   knownClaims,
+  permissionIdOf,
   type UsernameRule,
   wantedBindings,
 } from '../../../domain/kubernetes-bindings.ts';
@@ -81,7 +82,11 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
   }
 
   async function settle(access: KubernetesAccess, signal: AbortSignal): Promise<KubernetesOutcome> {
-    const server = await connect().catch((error) => ({ failure: reasonOf(error), retry: false }));
+    const server = await connect().catch((error) => ({
+      failure: reasonOf(error),
+      retry: false,
+      bound: undefined,
+    }));
     // It is worth trying again when the settings or the files changed, as every interval does.
     if ('failure' in server) return server;
     const wanted = wantedBindings(clusterId, access, rule);
@@ -95,7 +100,7 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
     for (let round = 1; ; round++) {
       const faults = createFaults();
       const pass = { client: server, clusterId, isThorough, faults, signal };
-      const { change, again, isNameTaken, waiting } = await settleBindings(pass, wanted);
+      const { change, again, isNameTaken, waiting, bound } = await settleBindings(pass, wanted);
       expected = { bindings, namespaces: waiting };
       if (isThorough) thoroughAt = performance.now();
       if (change.created + change.repaired + change.removed > 0) {
@@ -105,7 +110,11 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
       const isDoubtful = isNameTaken && !isThorough;
       isThorough ||= isNameTaken;
       if ((again || isDoubtful) && round < rounds) continue;
-      return { failure: claimFault ?? faults.text() ?? null, retry: faults.mayPass() };
+      return {
+        failure: claimFault ?? faults.text() ?? null,
+        retry: faults.mayPass(),
+        bound: bound.map((one) => permissionIdOf(one, clusterId)),
+      };
     }
   }
 

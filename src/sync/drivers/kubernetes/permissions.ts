@@ -44,6 +44,8 @@ export interface Settled {
   again: boolean;
   /** Something has a name that one of ours should have. */
   isNameTaken: boolean;
+  /** Ours that are there at the end. */
+  bound: readonly Pick<Binding, 'name'>[];
   /** The namespaces that are waited for. */
   waiting: ReadonlySet<string>;
 }
@@ -174,12 +176,15 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
     }
   }
 
+  const gone = new Set<FoundBinding>();
   const remove = async (found: FoundBinding) => {
     const done = await attempt('delete', found, () => removeBinding(client, found, signal));
-    if (done) change.removed += 1;
-    return done;
+    if (!done) return false;
+    gone.add(found);
+    change.removed += 1;
+    return true;
   };
-  const made = new Set<Binding>();
+  const made = new Set<Binding>(plan.kept);
   const create = async (binding: Binding) => {
     if (!(await attempt('create', binding, () => createBinding(client, binding, signal)))) return;
     made.add(binding);
@@ -194,12 +199,16 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
   });
   await forEach(plan.repair, async (one) => {
     const done = await attempt('patch', one.binding, () => repairBinding(client, one, signal));
-    if (done) change.repaired += 1;
+    if (!done) return;
+    made.add(one.binding);
+    change.repaired += 1;
   });
   await forEach(plan.create, create);
   const over = plan.handOver.filter(({ binding }) => made.has(binding));
   await forEach(over, async ({ found }) => void (await remove(found)));
-  return { change, again, isNameTaken };
+  // What could not be taken away is still in force.
+  const left = [...plan.remove, ...plan.handOver.map(({ found }) => found)].filter((one) => !gone.has(one));
+  return { change, again, isNameTaken, bound: [...made, ...left] };
 }
 
 function waiting({ length }: readonly unknown[]): string {

@@ -1,4 +1,5 @@
 /** The simulated Kubernetes driver: a cluster that exists only here. Who may do what there is not looked at. */
+import { permissionIds } from '../../../domain/kubernetes-bindings.ts';
 import type { KubernetesSideReport } from '../../../domain/manifest.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import type { KubernetesDriver } from '../../driver.ts';
@@ -46,9 +47,9 @@ export function createSimulatedKubernetesDriver(options: SimulatedKubernetesOpti
         failure: settings.failure ?? null,
       };
     },
-    async apply() {
-      await reach();
-      return { failure: null, retry: false };
+    async apply(access) {
+      const { failure = null } = await reach();
+      return { failure: null, retry: false, bound: failure === null ? permissionIds(access) : undefined };
     },
     async release() {
       const settings = await reach();
