@@ -27,7 +27,7 @@ const allowed: Record<string, number> = {
   'sync/drivers/simulated/login-node/session.ts serveSession': 130,
   'sync/drivers/simulated/login-node/sftp/handlers.ts createHandlers': 100,
   'sync/drivers/kubernetes/client.ts openClient': 130,
-  'sync/drivers/kubernetes/index.ts createKubernetesDriver': 120,
+  'sync/drivers/kubernetes/index.ts createKubernetesDriver': 128,
   'sync/drivers/simulated/index.ts createSimulatedSlurmDriver': 140,
   'sync/drivers/slurm/index.ts createSlurmDriver': 320,
   'sync/loop.ts startSyncLoop': 100,

@@ -153,3 +153,14 @@ export function liveGrants(db: Reader, now: number) {
     .where('g.revoked_at', 'is', null)
     .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', toTime(now))]));
 }
+
+/** The IDs of all grants that a person ever had on a cluster, live or not: only to know by them what should be gone. */
+export async function listEverGranted(db: Reader, clusterId: string, userId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('resource_grants')
+    .select('id')
+    .where('resource_id', '=', clusterId)
+    .where('user_id', '=', userId)
+    .execute();
+  return rows.map(({ id }) => id);
+}

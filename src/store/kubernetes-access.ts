@@ -3,7 +3,7 @@ import type { KubernetesAccessFacts } from '../domain/kubernetes-access-state.ts
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import { keysIncluding } from '../domain/permission.ts';
 import { findBound } from './cluster-sides.ts';
-import { liveGrants } from './grants.ts';
+import { listEverGranted, liveGrants } from './grants.ts';
 import type { Reader } from './index.ts';
 
 const keys = keysIncluding('clusters.kubernetes');
@@ -54,16 +54,11 @@ export async function findKubernetesAccessOf(
   const [{ members, grants }, known, ever] = await Promise.all([
     findKubernetesAccess(db, cluster, undefined, now),
     findBound(db, cluster.id),
-    db
-      .selectFrom('resource_grants')
-      .select('id')
-      .where('resource_id', '=', cluster.id)
-      .where('user_id', '=', userId)
-      .execute(),
+    listEverGranted(db, cluster.id, userId),
   ]);
   const isTheirs = (one: { userId: string }) => one.userId === userId;
   const access = { members: members.filter(isTheirs), grants: grants.filter(isTheirs) };
-  return { access, userId, ...known, everGranted: ever.map(({ id }) => id) };
+  return { access, userId, ...known, everGranted: ever };
 }
 
 /** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */
