@@ -1,12 +1,12 @@
 /** A part of the composition root: the drivers of clusters. */
 import { join } from 'node:path';
 import type { Config } from '../config/index.ts';
+import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
-import type { LabCluster } from '../domain/lab.ts';
 import { findHostOwners } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
-import { type Cluster, findCluster } from '../store/clusters.ts';
+import { findCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import { findKubernetesAccess } from '../store/kubernetes-access.ts';
 import { findOrganization } from '../store/organizations.ts';
@@ -19,8 +19,6 @@ function usernameRule({ identity }: Config) {
     issuer: identity.issuer ?? identity.embedded.url,
   };
 }
-
-type ClusterSettings = Pick<LabCluster, 'slurm' | 'kubernetes' | 'simulated'>;
 
 interface DriverDeps {
   config: Config;
@@ -42,7 +40,7 @@ export async function createKubernetesSide(
   wake: () => void,
   { config, store, log }: Pick<DriverDeps, 'config' | 'store' | 'log'>,
 ): Promise<KubernetesDriver> {
-  const { kubernetes: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  const { kubernetes: settings } = cluster.driver;
   if (!settings) {
     const { createSimulatedKubernetesDriver } = await import('../sync/drivers/simulated/kubernetes.ts');
     const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
@@ -60,10 +58,10 @@ export async function createKubernetesSide(
 /** The driver of a cluster's Slurm side. */
 export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promise<SlurmDriver> {
   const { config, store, endSessions, log } = deps;
-  const { slurm: settings } = JSON.parse(cluster.driver) as ClusterSettings;
+  const { slurm: settings } = cluster.driver;
   if (!settings) return simulatedSlurm(cluster, deps);
   const { createSlurmDriver } = await import('../sync/drivers/slurm/index.ts');
-  const organization = await findOrganization(store.read, cluster.organization_id);
+  const organization = await findOrganization(store.read, cluster.organizationId);
   if (!organization) throw new Error(`the organization of cluster ${cluster.name} is gone from the database`);
   return createSlurmDriver({
     name: cluster.name,
@@ -81,7 +79,7 @@ function simulatedPlace(cluster: Cluster, config: Config, store: Store) {
   return {
     async settings() {
       const { driver } = (await findCluster(store.read, cluster.id)) ?? cluster;
-      const { simulated } = JSON.parse(driver) as ClusterSettings;
+      const { simulated } = driver;
       return simulated ?? { computeNodes: 0, gpusPerNode: 0 };
     },
     dataDir: join(config.dataDir, 'clusters', cluster.id),
@@ -151,7 +149,7 @@ export async function checkCluster(
   cluster: Cluster,
   { store, now }: { store: Store; now(): number },
 ): Promise<KubernetesCheck> {
-  const { kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'kubernetes'>;
+  const { kubernetes } = cluster.driver;
   if (!kubernetes) {
     throw new DomainError(
       'invalid_state',

@@ -1,14 +1,13 @@
 /** The commercial record of clusters, and their access lists. */
 import { accessListHash, accessListState, type Delivery, observationState } from '../domain/access-list.ts';
+import { type Cluster, isInService, recordAt } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
-import { isInService } from '../domain/options.ts';
 import { homeOf } from '../domain/username.ts';
 import { type AccessList, readAccessList } from '../store/access-lists.ts';
-import { type Cluster, findCluster, listOrganizationClusters } from '../store/clusters.ts';
+import { findCluster, listOrganizationClusters } from '../store/clusters.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import { findObservation, type Observation } from '../store/observations.ts';
-import { withoutLapsed } from '../store/reservations.ts';
 import { fromTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
@@ -22,7 +21,7 @@ export async function listClusters(
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('clusters.read')) return { clusters: [] };
   const clusters = await listOrganizationClusters(store.read, path.orgID);
-  return { clusters: (await withoutLapsed(store.read, clusters, now)).map(clusterBody) };
+  return { clusters: clusters.map((cluster) => clusterBody(cluster, now)) };
 }
 
 /** One cluster. */
@@ -30,9 +29,7 @@ export async function getCluster(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'getCluster'>,
 ): Promise<BusinessReply<'getCluster'>> {
-  const cluster = await readableCluster(store.read, caller.userId, path);
-  const [current = cluster] = await withoutLapsed(store.read, [cluster], now);
-  return clusterBody(current);
+  return clusterBody(await readableCluster(store.read, caller.userId, path), now);
 }
 
 /** Who a Slurm cluster must know, and how far the list has got. */
@@ -49,7 +46,7 @@ export async function getClusterAccess(
   const delivery = deliveryOf(cluster, list, observation, now);
   return {
     cluster_id: clusterId,
-    organization_id: cluster.organization_id,
+    organization_id: cluster.organizationId,
     generation: list.generation,
     state: accessListState(delivery),
     observation_state: observationState(delivery),
@@ -81,7 +78,7 @@ async function readableCluster(
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
   }
   const cluster = await findCluster(db, clusterID.toLowerCase());
-  if (cluster?.organization_id !== orgID) {
+  if (cluster?.organizationId !== orgID) {
     throw new DomainError('not_found', 'The organization has no such cluster.');
   }
   return cluster;
@@ -94,7 +91,7 @@ export function deliveryOf(
   observation: Observation | undefined,
   now: number,
 ): Delivery {
-  const isAsked = isInService({ clusterState: cluster.state });
+  const isAsked = isInService(cluster);
   return {
     generation: list.generation,
     acceptedGeneration: list.accepted_generation,
@@ -109,22 +106,23 @@ export function deliveryOf(
 }
 
 /** A cluster as the API shows it. */
-export function clusterBody(cluster: Cluster) {
+export function clusterBody(cluster: Cluster, now: number) {
+  const { reservationId, version, updatedAt } = recordAt(cluster, now);
   return {
     id: cluster.id,
-    organization_id: cluster.organization_id,
+    organization_id: cluster.organizationId,
     state: cluster.state,
-    reason_code: cluster.reason_code,
-    expected_node_count: cluster.expected_node_count,
-    assigned_node_count: cluster.assigned_node_count,
+    reason_code: cluster.reasonCode,
+    expected_node_count: cluster.expectedNodeCount,
+    assigned_node_count: cluster.assignedNodeCount,
     ...(cluster.scheduler === null ? {} : { selected_scheduler: cluster.scheduler }),
-    ...(cluster.reservation_id === null ? {} : { reservation_id: cluster.reservation_id }),
-    infrastructure_ready_at: cluster.infrastructure_ready_at,
-    teardown_completed_at: cluster.teardown_completed_at,
-    cleanup_state: cluster.cleanup_state,
-    end_command_id: cluster.end_command_id,
-    version: cluster.version,
-    created_at: cluster.created_at,
-    updated_at: cluster.updated_at,
+    ...(reservationId === null ? {} : { reservation_id: reservationId }),
+    infrastructure_ready_at: cluster.infrastructureReadyAt,
+    teardown_completed_at: cluster.teardownCompletedAt,
+    cleanup_state: cluster.cleanupState,
+    end_command_id: cluster.endCommandId,
+    version,
+    created_at: cluster.createdAt,
+    updated_at: updatedAt,
   };
 }

@@ -1,10 +1,10 @@
 /** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
 import type { operations } from '../api/business.ts';
 import type { SignedHead } from '../domain/audit-head.ts';
+import type { Cluster } from '../domain/cluster.ts';
 import type { HostRules } from '../domain/host-settings.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
-import type { Cluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import type { GatewayView } from './gateway-view.ts';
 

@@ -1,9 +1,11 @@
 /** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { isId } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { checkDeclinable, checkQuote, isAcceptable, totalWith } from '../domain/storage-purchase.ts';
-import { type Cluster, findCluster, raiseDesiredGeneration } from '../store/clusters.ts';
+import { findCluster, raiseDesiredGeneration } from '../store/clusters.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
@@ -189,7 +191,7 @@ async function requireBuyer(db: Reader, organizationId: string, userId: string):
 
 async function ownCluster(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
-  if (cluster?.organization_id === organizationId) return cluster;
+  if (cluster?.organizationId === organizationId) return cluster;
   throw new DomainError('not_found', 'The organization has no such cluster.');
 }
 

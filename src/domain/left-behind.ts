@@ -1,16 +1,16 @@
 /** What stays on a cluster that is given up before it could be cleaned, in words: somebody may have to take it away by hand. */
-import type { LabCluster } from './lab.ts';
+import type { Cluster } from './cluster.ts';
 import type { Side } from './side.ts';
 
 const mostNames = 20;
 
 /** `usernames`: the login names that were made on Slurm clusters of the organization. */
 export function leftBehind(
-  cluster: { id: string; driver: string },
+  cluster: Pick<Cluster, 'id' | 'driver'>,
   side: Side,
   usernames: readonly string[],
 ): string {
-  const { slurm, kubernetes } = JSON.parse(cluster.driver) as Pick<LabCluster, 'slurm' | 'kubernetes'>;
+  const { slurm, kubernetes } = cluster.driver;
   if (side === 'kubernetes') {
     const where = kubernetes?.server ?? kubernetes?.kubeconfig;
     return `ClusterRoleBindings and RoleBindings with the label andromeda/cluster=${cluster.id}${where === undefined ? '' : ` (${where})`}`;

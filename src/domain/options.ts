@@ -1,5 +1,6 @@
 /** What a cluster is set up with, and what can be bought for it (contract, "Cluster options", "Storage inventory"). */
 import { isRecent } from './access-list.ts';
+import { type ClusterState, isInService } from './cluster.ts';
 import type { Condition } from './condition.ts';
 import type { ConditionReport, SideReport } from './manifest.ts';
 
@@ -10,7 +11,7 @@ export type Configured = 'configured' | 'not_configured' | 'unknown';
 export interface OptionFacts {
   clusterId: string;
   organizationId: string;
-  clusterState: 'provisioning' | 'active' | 'releasing' | 'released';
+  clusterState: ClusterState;
   /** The configuration that the cluster is to have. */
   desiredGeneration: number;
   observation: { observedAt: number; report: Pick<SideReport, 'scheduler' | 'storage'> } | undefined;
@@ -110,17 +111,12 @@ export function storageInventory(facts: OptionFacts): {
         ...(storage?.quotaBytes === undefined ? {} : { configuredQuotaBytes: storage.quotaBytes }),
         ...(facts.purchased.ceph > 0 ? { purchasedRawBytes: facts.purchased.ceph } : {}),
         ...(ready ? { ready } : {}),
-        ...(isInService(facts) ? { purchase: purchaseRoute(facts, storage) } : {}),
+        ...(isInService({ state: facts.clusterState }) ? { purchase: purchaseRoute(facts, storage) } : {}),
       },
       { type: 'weka', configured: configured(storage?.weka) },
       { type: 'nfs', configured: configured(storage?.nfs) },
     ],
   };
-}
-
-/** Whether a cluster is there to be observed at all. */
-export function isInService({ clusterState }: Pick<OptionFacts, 'clusterState'>): boolean {
-  return clusterState === 'provisioning' || clusterState === 'active';
 }
 
 /** How far the last report can be relied on; it is there only where it can. */
@@ -130,7 +126,8 @@ function observed(facts: OptionFacts): {
   report?: NonNullable<OptionFacts['observation']>['report'];
 } {
   const { observation, now } = facts;
-  if (!isInService(facts)) return { state: 'unavailable', reason: 'cluster_not_active' };
+  if (!isInService({ state: facts.clusterState }))
+    return { state: 'unavailable', reason: 'cluster_not_active' };
   if (!observation || !isRecent(observation.observedAt, now)) {
     return { state: 'unknown', reason: 'observation_stale' };
   }

@@ -3,15 +3,16 @@
  * and faults; a cluster has one of them or both.
  */
 
+import type { Cluster } from './cluster.ts';
+
 export type Side = 'slurm' | 'kubernetes';
 
 /** In the order in which they are shown. */
 export const allSides = ['slurm', 'kubernetes'] as const satisfies readonly Side[];
 
-/** The sides of a cluster; `driver` is its settings as JSON. A simulated one has the side of its scheduler. */
-export function sidesOf({ scheduler, driver }: { scheduler: string | null; driver: string }): Side[] {
-  const settings = JSON.parse(driver) as { slurm?: object; kubernetes?: object };
-  const real = allSides.filter((side) => settings[side] !== undefined);
+/** The sides of a cluster. A simulated one has the side of its scheduler. */
+export function sidesOf({ scheduler, driver }: Pick<Cluster, 'scheduler' | 'driver'>): Side[] {
+  const real = allSides.filter((side) => driver[side] !== undefined);
   if (real.length > 0) return real;
   return [scheduler === 'sunk' ? 'slurm' : 'kubernetes'];
 }

@@ -2,6 +2,7 @@
  * What storage can be bought, and when. Each purchase adds to what a cluster has; there is no rule here, and must be
  * none, that takes away (contract: "Storage capacity can grow but never shrink").
  */
+import { type ClusterState, isInService } from './cluster.ts';
 import { DomainError } from './error.ts';
 
 /** What a cluster can have. */
@@ -23,7 +24,7 @@ export const mostClusterBytes = 2 ** 52;
 
 /** What matters of a cluster when storage is bought for it. */
 export interface StorageTarget {
-  state: 'provisioning' | 'active' | 'releasing' | 'released';
+  state: ClusterState;
   /** What its active purchases come to. */
   activeBytes: number;
   /** What it has, or has asked for by another purchase. */
@@ -37,7 +38,7 @@ export interface StorageOffer {
 
 /** What the cluster's purchases would come to. Throws `invalid_state` where this cannot be bought for it. */
 export function totalWith(target: StorageTarget, { type, bytes }: StorageOffer): number {
-  if (target.state !== 'provisioning' && target.state !== 'active') {
+  if (!isInService(target)) {
     throw refused(
       `The cluster is ${target.state}; storage can be bought while it is provisioning or active.`,
     );

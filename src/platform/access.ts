@@ -1,9 +1,11 @@
 /** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
+
+import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { isUuid } from '../domain/id.ts';
 import type { PermissionKey } from '../domain/permission.ts';
 import { holdsStaffKey } from '../domain/staff.ts';
-import { type Cluster, findCluster } from '../store/clusters.ts';
+import { findCluster } from '../store/clusters.ts';
 import { hasLiveGrant } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
@@ -67,6 +69,6 @@ export async function clusterOf(db: Reader, orgId: string, clusterId: string): P
 
 /** Throws `not_found` for anything but a cluster of the organization named. */
 export function requireOwn(cluster: Cluster | undefined, orgId: string): asserts cluster is Cluster {
-  if (cluster?.organization_id === orgId) return;
+  if (cluster?.organizationId === orgId) return;
   throw new DomainError('not_found', 'The organization has no such cluster.');
 }

@@ -54,20 +54,20 @@ export async function getCluster(
 function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {
   return {
     id: cluster.id,
-    metadata: { createdAt: cluster.created_at, updatedAt: cluster.updated_at },
+    metadata: { createdAt: cluster.createdAt, updatedAt: cluster.updatedAt },
     spec: {
       name: cluster.name,
-      site: { id: cluster.site_id, name: cluster.site_name },
-      businessOrganization: { id: cluster.organization_id },
-      version: cluster.kubernetes_version,
-      versionGeneration: cluster.version_generation,
-      desiredGeneration: cluster.desired_generation,
-      schedulerGeneration: cluster.scheduler_generation,
+      site: { id: cluster.siteId, name: cluster.siteName },
+      businessOrganization: { id: cluster.organizationId },
+      version: cluster.kubernetesVersion,
+      versionGeneration: cluster.versionGeneration,
+      desiredGeneration: cluster.desiredGeneration,
+      schedulerGeneration: cluster.schedulerGeneration,
     },
     status: {
       lifecycleState: cluster.state,
-      lifecycleVersion: cluster.lifecycle_version,
-      kubeletVersion: cluster.kubelet_version,
+      lifecycleVersion: cluster.lifecycleVersion,
+      kubeletVersion: cluster.kubeletVersion,
     },
   };
 }

@@ -1,10 +1,10 @@
 /** How a person reaches a cluster's Kubernetes API. */
 import { stringify } from 'yaml';
+import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { longestLasting } from '../domain/grant.ts';
 import { kubeconfig } from '../domain/kubeconfig.ts';
 import type { KubernetesReport } from '../domain/manifest.ts';
-import type { Cluster } from '../store/clusters.ts';
 import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';

@@ -1,7 +1,7 @@
 /** The machines of a cluster. */
+
+import { type Cluster, isInService } from '../domain/cluster.ts';
 import { freshness } from '../domain/machine.ts';
-import { isInService } from '../domain/options.ts';
-import type { Cluster } from '../store/clusters.ts';
 import { listMachines as listClusterMachines, type Machine } from '../store/machines.ts';
 import { fromTime } from '../store/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
@@ -44,7 +44,7 @@ function machineBody(machine: Machine, cluster: Cluster, now: number) {
             phase: report.phase,
             freshness: freshness({
               observedAt: fromTime(observed_at),
-              isHeartbeatDue: isInService({ clusterState: cluster.state }),
+              isHeartbeatDue: isInService(cluster),
               now,
             }),
             observed_at,

@@ -1,6 +1,7 @@
 /** What a cluster is set up with, and what can be bought for it. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import { clusterOptions, type OptionFacts } from '../domain/options.ts';
-import type { Cluster } from '../store/clusters.ts';
 import type { Reader } from '../store/index.ts';
 import { findClusterReport } from '../store/observations.ts';
 import { sumActivePurchases } from '../store/purchases.ts';
@@ -26,9 +27,9 @@ export async function optionFacts(db: Reader, cluster: Cluster, now: number): Pr
   ]);
   return {
     clusterId: cluster.id,
-    organizationId: cluster.organization_id,
+    organizationId: cluster.organizationId,
     clusterState: cluster.state,
-    desiredGeneration: cluster.desired_generation,
+    desiredGeneration: cluster.desiredGeneration,
     observation: report.observedAt === undefined ? undefined : { observedAt: report.observedAt, report },
     purchased,
     now,

@@ -1,6 +1,7 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
+
+import { isInService } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
-import { isInService } from '../domain/options.ts';
 import { checkSlurmConfiguration, withoutEmptyFields } from '../domain/slurm-configuration.ts';
 import { requireActiveOrganization } from '../store/organizations.ts';
 import { runReplacement } from '../store/replacements.ts';
@@ -44,7 +45,7 @@ export async function setSchedulerConfiguration(
   return runReplacement(store, { operation: 'setSchedulerConfiguration', caller, about, now }, async (tx) => {
     await requirePermission(tx.db, { userId, orgId, permission });
     const cluster = await clusterOf(tx.db, orgId, clusterId);
-    if (!isInService({ clusterState: cluster.state })) {
+    if (!isInService(cluster)) {
       throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
     }
     const changed = await updateSchedulerConfiguration(tx, { clusterId, configuration, userId }, now);

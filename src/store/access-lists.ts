@@ -2,8 +2,10 @@
  * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` says whom they name),
  * Platform accepts them here, and what it accepted is the manifest that a driver applies (`manifests.ts`).
  */
+
 import type { Selectable } from 'kysely';
 import type { AccessListUser } from '../domain/access-list.ts';
+import type { Cluster } from '../domain/cluster.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { AccessListTable } from './schema.ts';
@@ -48,13 +50,13 @@ export async function readAccessList(
 /** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
 export async function createAccessList(
   store: Store,
-  cluster: { id: string; organization_id: string; desired_generation: number },
+  cluster: Pick<Cluster, 'id' | 'organizationId' | 'desiredGeneration'>,
   now: number,
 ): Promise<void> {
   await store.write(async ({ db }) => {
     await db
       .insertInto('organization_access_lists')
-      .values({ org_id: cluster.organization_id, version: 1 })
+      .values({ org_id: cluster.organizationId, version: 1 })
       .onConflict((conflict) => conflict.column('org_id').doNothing())
       .execute();
     await db
@@ -63,7 +65,7 @@ export async function createAccessList(
         cluster_id: cluster.id,
         generation: 1,
         accepted_generation: 0,
-        desired_generation: cluster.desired_generation,
+        desired_generation: cluster.desiredGeneration,
         rejection: null,
         withdrawn: 0,
         updated_at: toTime(now),
@@ -76,12 +78,12 @@ export async function createAccessList(
 /** Keeps the version of the cluster's configuration that its list goes with, which is no change of the list. */
 export async function updateDesiredGeneration(
   store: Store,
-  cluster: { id: string; desired_generation: number },
+  cluster: Pick<Cluster, 'id' | 'desiredGeneration'>,
 ): Promise<void> {
   await store.write(async ({ db }) => {
     await db
       .updateTable('access_lists')
-      .set({ desired_generation: cluster.desired_generation })
+      .set({ desired_generation: cluster.desiredGeneration })
       .where('cluster_id', '=', cluster.id)
       .execute();
   });

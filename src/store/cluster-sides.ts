@@ -1,8 +1,9 @@
 /** What went wrong on the sides of clusters when they were last tried: a failed look is an observation as well. */
 import type { Selectable } from 'kysely';
+import type { Cluster } from '../domain/cluster.ts';
 import { leftBehind } from '../domain/left-behind.ts';
 import { type Side, sidesOf } from '../domain/side.ts';
-import { type Cluster, completeRelease } from './clusters.ts';
+import { completeRelease } from './clusters.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { ClusterSideTable } from './schema.ts';
@@ -66,7 +67,7 @@ export async function recordApplyFailure(
  */
 export async function recordCleanup(
   tx: Tx,
-  cluster: { id: string; scheduler: string | null; driver: string },
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
   side: Side,
   cleanup: string,
 ): Promise<string> {
@@ -84,7 +85,7 @@ export async function abandonRelease(tx: Tx, cluster: Cluster, now: number): Pro
   const names = await tx.db
     .selectFrom('organization_usernames')
     .select('username')
-    .where('org_id', '=', cluster.organization_id)
+    .where('org_id', '=', cluster.organizationId)
     .where('uid', 'is not', null)
     .orderBy('username')
     .execute();

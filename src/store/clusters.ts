@@ -1,5 +1,6 @@
 /** Clusters: one row for both APIs, with one ID. */
 import { type Selectable, sql } from 'kysely';
+import { type Cluster, type DriverSettings, recordAt } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { newUuid } from '../domain/id.ts';
 import type { LabCluster } from '../domain/lab.ts';
@@ -9,40 +10,38 @@ import type { Reader, Tx } from './index.ts';
 import { retireMachines } from './machines.ts';
 import { requireActiveOrganization } from './organizations.ts';
 import { prepared } from './prepared.ts';
-import { endClusterReservation, withoutLapsed } from './reservations.ts';
+import { endClusterReservation } from './reservations.ts';
 import { copyDefaultSchedulerConfiguration } from './scheduler-configurations.ts';
 import type { ClusterTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-export type Cluster = Selectable<ClusterTable>;
-
 export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
-  return (await clusterById(db, clusterId))[0];
+  const [row] = await clusterById(db, clusterId);
+  return row && clusterOf(row);
 }
 
-const clusterById = prepared((db, clusterId: string) =>
-  db.selectFrom('clusters').selectAll().where('id', '=', clusterId),
-);
+const clusterById = prepared((db, clusterId: string) => clusters(db).where('c.id', '=', clusterId));
 
 /** The cluster of this name that is, or was last, in service. */
 export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {
-  return db.selectFrom('clusters').selectAll().where('name', '=', name).executeTakeFirst();
+  const row = await clusters(db).where('c.name', '=', name).executeTakeFirst();
+  return row && clusterOf(row);
 }
 
 /** Every cluster there ever was, in order of creation. */
 export async function listAllClusters(db: Reader): Promise<Cluster[]> {
-  return db.selectFrom('clusters').selectAll().orderBy('created_at').orderBy('id').execute();
+  const rows = await clusters(db).orderBy('c.created_at').orderBy('c.id').execute();
+  return rows.map(clusterOf);
 }
 
 /** An organization's clusters in order of creation. */
 export async function listOrganizationClusters(db: Reader, orgId: string): Promise<Cluster[]> {
-  return db
-    .selectFrom('clusters')
-    .selectAll()
-    .where('organization_id', '=', orgId)
-    .orderBy('created_at')
-    .orderBy('id')
+  const rows = await clusters(db)
+    .where('c.organization_id', '=', orgId)
+    .orderBy('c.created_at')
+    .orderBy('c.id')
     .execute();
+  return rows.map(clusterOf);
 }
 
 /** What a page tells of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
@@ -63,7 +62,57 @@ const pageColumns = [
   'updated_at',
 ] as const;
 
-export type ClusterOfPage = Pick<Cluster, (typeof pageColumns)[number]>;
+type PageRow = Pick<Selectable<ClusterTable>, (typeof pageColumns)[number]>;
+
+export type ClusterOfPage = ReturnType<typeof clusterOfPage>;
+
+function clusterOfPage(row: PageRow) {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    name: row.name,
+    siteId: row.site_id,
+    siteName: row.site_name,
+    state: row.state,
+    kubernetesVersion: row.kubernetes_version,
+    versionGeneration: row.version_generation,
+    desiredGeneration: row.desired_generation,
+    schedulerGeneration: row.scheduler_generation,
+    lifecycleVersion: row.lifecycle_version,
+    kubeletVersion: row.kubelet_version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  } satisfies Partial<Cluster>;
+}
+
+/** Clusters, each with the end of the reservation that it has. */
+function clusters(db: Reader) {
+  return db
+    .selectFrom('clusters as c')
+    .leftJoin('reservations as r', 'r.id', 'c.reservation_id')
+    .selectAll('c')
+    .select('r.ends_at as reservation_ends_at');
+}
+
+type ClusterRow = Selectable<ClusterTable> & { reservation_ends_at: string | null };
+
+function clusterOf(row: ClusterRow): Cluster {
+  return {
+    ...clusterOfPage(row),
+    scheduler: row.scheduler,
+    driver: JSON.parse(row.driver) as DriverSettings,
+    reasonCode: row.reason_code,
+    expectedNodeCount: row.expected_node_count,
+    assignedNodeCount: row.assigned_node_count,
+    reservation:
+      row.reservation_id === null ? null : { id: row.reservation_id, endsAt: row.reservation_ends_at },
+    infrastructureReadyAt: row.infrastructure_ready_at,
+    teardownCompletedAt: row.teardown_completed_at,
+    cleanupState: row.cleanup_state,
+    endCommandId: row.end_command_id,
+    version: row.version,
+  };
+}
 
 /** A page of an organization's clusters by ID, beginning behind `after`; of those in `among` where it is given. */
 export async function listClusterPage(
@@ -71,8 +120,11 @@ export async function listClusterPage(
   page: { orgId: string; limit: number; after?: string | undefined; among?: readonly string[] | undefined },
 ): Promise<ClusterOfPage[]> {
   const { orgId, limit, after = '', among } = page;
-  if (among === undefined) return pageOfAll(db, orgId, after, limit);
-  return pageBehind(db, orgId, after).where('id', 'in', among).limit(limit).execute();
+  const rows =
+    among === undefined
+      ? await pageOfAll(db, orgId, after, limit)
+      : await pageBehind(db, orgId, after).where('id', 'in', among).limit(limit).execute();
+  return rows.map(clusterOfPage);
 }
 
 const pageOfAll = prepared((db, orgId: string, after: string, limit: number) =>
@@ -90,7 +142,8 @@ function pageBehind(db: Reader, orgId: string, after: string) {
 
 /** Every cluster that the sync loop has something to do with. */
 export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
-  return db.selectFrom('clusters').selectAll().where('state', '!=', 'released').orderBy('id').execute();
+  const rows = await clusters(db).where('c.state', '!=', 'released').orderBy('c.id').execute();
+  return rows.map(clusterOf);
 }
 
 /** The clusters, as long as they are not released, on which a person or an organization can have access. */
@@ -206,14 +259,13 @@ export async function updateClusterSettings(
   now: number,
 ): Promise<void> {
   const drivers = { simulated, slurm, kubernetes };
-  const [current] = await withoutLapsed(tx.db, [cluster], now);
-  const isReserved = current?.reservation_id !== null;
+  const isReserved = recordAt(cluster, now).reservationId !== null;
   const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({
       ...(site ? { site_id: site.id, site_name: site.name } : {}),
-      driver: JSON.stringify({ ...JSON.parse(cluster.driver), ...given }),
+      driver: JSON.stringify({ ...cluster.driver, ...given }),
       ...(simulated && !isReserved ? { expected_node_count: simulated.computeNodes } : {}),
       version: eb('version', '+', 1),
       desired_generation: eb('desired_generation', '+', 1),

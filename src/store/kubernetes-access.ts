@@ -1,4 +1,5 @@
 /** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+import type { Cluster } from '../domain/cluster.ts';
 import type { KubernetesAccessFacts } from '../domain/kubernetes-access-state.ts';
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import { keysIncluding } from '../domain/permission.ts';
@@ -11,12 +12,12 @@ const keys = keysIncluding('clusters.kubernetes');
 /** With the subjects that people have at `issuer`, where one is given. */
 export async function findKubernetesAccess(
   db: Reader,
-  cluster: { id: string; organization_id: string },
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
   issuer: string | undefined,
   now: number,
 ): Promise<KubernetesAccess> {
   const [members, grants, subjects] = await Promise.all([
-    listMembers(db, cluster.organization_id),
+    listMembers(db, cluster.organizationId),
     grantsOn(db, cluster.id, now)
       .innerJoin('users as u', 'u.id', 'g.user_id')
       .where('u.lifecycle_state', '=', 'active')

@@ -1,6 +1,7 @@
 /** The installation as a lab file, and the steps that bring it to one. */
+import { isInService } from '../domain/cluster.ts';
 import { isWiderRole } from '../domain/grant.ts';
-import type { Lab, LabCluster, LabMember } from '../domain/lab.ts';
+import type { Lab, LabMember } from '../domain/lab.ts';
 import type { LabStep } from '../domain/lab-plan.ts';
 import {
   createCluster,
@@ -42,9 +43,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
   const organizations = (await listOrganizations(db)).filter(
     ({ organization }) => organization.lifecycle_state === 'active',
   );
-  const clusters = (await listAllClusters(db)).filter(
-    ({ state }) => state === 'provisioning' || state === 'active',
-  );
+  const clusters = (await listAllClusters(db)).filter(isInService);
   const inService = new Set(clusters.map(({ id }) => id));
   const grants = (await listAllLiveGrants(db, now)).filter((grant) => inService.has(grant.resource_id));
   const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
@@ -61,10 +60,10 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
     clusters: clusters.map((cluster) => ({
       name: cluster.name,
       id: cluster.id,
-      organization: slugs.get(cluster.organization_id) ?? '',
-      site: { id: cluster.site_id, name: cluster.site_name },
+      organization: slugs.get(cluster.organizationId) ?? '',
+      site: { id: cluster.siteId, name: cluster.siteName },
       ...(cluster.scheduler === null ? {} : { scheduler: cluster.scheduler }),
-      ...(JSON.parse(cluster.driver) as Pick<LabCluster, 'simulated' | 'slurm' | 'kubernetes'>),
+      ...cluster.driver,
     })),
     grants: grants.map((grant) => ({
       user: grant.username,

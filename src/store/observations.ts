@@ -5,11 +5,13 @@
  */
 import type { Selectable } from 'kysely';
 import { isRecent } from '../domain/access-list.ts';
+import type { Cluster } from '../domain/cluster.ts';
 import { withTransitionTimes } from '../domain/condition.ts';
 import type { MachineReport, SideReport, SlurmReport, StorageReport } from '../domain/manifest.ts';
 import { type ClusterReport, mergeMachines, mergeSides, type SideState } from '../domain/merged-report.ts';
 import { allSides, type Side, sidesOf } from '../domain/side.ts';
 import { clearLookFailure, listSideRows } from './cluster-sides.ts';
+import { findCluster } from './clusters.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
 import { recordMachines } from './machines.ts';
@@ -42,7 +44,7 @@ const observationOf = prepared((db, clusterId: string, side: string) =>
 /** What is known of a cluster as a whole, from the latest reports of its sides. */
 export async function findClusterReport(
   db: Reader,
-  cluster: { id: string; scheduler: string | null; driver: string },
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
   now: number,
 ): Promise<ClusterReport> {
   const rows = new Map((await listSideRows(db, cluster.id)).map((row) => [row.side, row]));
@@ -175,7 +177,7 @@ async function recordSideMachines(
   machines: readonly MachineReport[],
   now: number,
 ): Promise<void> {
-  const [cluster] = await driverOf(tx.db, clusterId);
+  const cluster = await findCluster(tx.db, clusterId);
   const otherSide = cluster && sidesOf(cluster).find((one) => one !== side);
   if (otherSide === undefined) return recordMachines(tx, clusterId, machines, now);
   const other = await findObservation(tx.db, clusterId, otherSide);
@@ -192,10 +194,6 @@ async function recordSideMachines(
     others ? merged.filter(({ name }) => !own.has(name)).map(({ name }) => name) : 'unknown',
   );
 }
-
-const driverOf = prepared((db, clusterId: string) =>
-  db.selectFrom('clusters').select(['scheduler', 'driver']).where('id', '=', clusterId),
-);
 
 const saveObservation = prepared((db, row: Observation) =>
   db

@@ -1,5 +1,6 @@
 /** Storage purchases and the quotes they come from. What is active stays so: no query here takes capacity away. */
 import type { Selectable } from 'kysely';
+import type { Cluster } from '../domain/cluster.ts';
 import { newId } from '../domain/id.ts';
 import {
   quoteLifetimeMs,
@@ -8,7 +9,6 @@ import {
   type StorageType,
   storageTypes,
 } from '../domain/storage-purchase.ts';
-import type { Cluster } from './clusters.ts';
 import type { Reader, Tx } from './index.ts';
 import { listReportedStorage } from './observations.ts';
 import type { StoragePurchaseTable, StorageQuoteTable } from './schema.ts';

@@ -3,13 +3,12 @@
  * this file is as it is at the moment that is asked about.
  */
 import type { Selectable } from 'kysely';
+import { type Cluster, recordAt } from '../domain/cluster.ts';
 import { newId } from '../domain/id.ts';
 import { type Reservation, reservationAt } from '../domain/reservation.ts';
 import type { Reader, Tx } from './index.ts';
-import type { ClusterTable, ReservationTable } from './schema.ts';
+import type { ReservationTable } from './schema.ts';
 import { toTime } from './time.ts';
-
-type Cluster = Selectable<ClusterTable>;
 
 export async function findReservation(
   db: Reader,
@@ -38,30 +37,6 @@ export async function listReservations(
   return rows.map((row) => reservationOf(row, now));
 }
 
-/**
- * Clusters as they are at this moment: one whose reservation's time is up has changed then, without being written.
- * It has no reservation any more, and a version of its own.
- */
-export async function withoutLapsed(
-  db: Reader,
-  clusters: readonly Cluster[],
-  now: number,
-): Promise<Cluster[]> {
-  const ids = clusters.flatMap((cluster) => cluster.reservation_id ?? []);
-  if (ids.length === 0) return [...clusters];
-  const rows = await db
-    .selectFrom('reservations')
-    .select(['id', 'ends_at'])
-    .where('id', 'in', ids)
-    .where('ends_at', '<=', toTime(now))
-    .execute();
-  const lapsed = new Map(rows.map((row) => [row.id, row.ends_at]));
-  return clusters.map((cluster) => {
-    const at = lapsed.get(cluster.reservation_id ?? '');
-    return at ? { ...cluster, ...lapse(cluster, at) } : cluster;
-  });
-}
-
 /** Sets nodes of a cluster aside. The caller has made sure that no other reservation of the cluster is active. */
 export async function createReservation(
   tx: Tx,
@@ -70,7 +45,7 @@ export async function createReservation(
 ): Promise<Reservation> {
   const row = {
     id: newId('reservation', tx.now),
-    organization_id: cluster.organization_id,
+    organization_id: cluster.organizationId,
     cluster_id: cluster.id,
     node_count: reservation.nodeCount,
     state: 'active' as const,
@@ -125,17 +100,23 @@ export async function endClusterReservation(tx: Tx, clusterId: string): Promise<
 
 /** Writes down what time alone has ended, as it was shown since. */
 async function settleLapsed(tx: Tx, clusterId: string): Promise<void> {
-  const cluster = await tx.db
-    .selectFrom('clusters')
-    .selectAll()
-    .where('id', '=', clusterId)
-    .executeTakeFirstOrThrow();
-  const [current] = await withoutLapsed(tx.db, [cluster], tx.now);
-  if (current && current.reservation_id !== cluster.reservation_id) {
-    const { reservation_id, version, updated_at } = current;
+  const row = await tx.db
+    .selectFrom('clusters as c')
+    .innerJoin('reservations as r', 'r.id', 'c.reservation_id')
+    .select(['r.id', 'r.ends_at', 'c.version', 'c.updated_at'])
+    .where('c.id', '=', clusterId)
+    .executeTakeFirst();
+  const current =
+    row &&
+    recordAt(
+      { version: row.version, updatedAt: row.updated_at, reservation: { id: row.id, endsAt: row.ends_at } },
+      tx.now,
+    );
+  if (current?.reservationId === null) {
+    const { version, updatedAt } = current;
     await tx.db
       .updateTable('clusters')
-      .set({ reservation_id, version, updated_at })
+      .set({ reservation_id: null, version, updated_at: updatedAt })
       .where('id', '=', clusterId)
       .execute();
   }
@@ -152,9 +133,4 @@ function reservationOf(row: Selectable<ReservationTable>, now: number): Reservat
   const { id, organization_id: organizationId, cluster_id: clusterId, node_count: nodeCount, state } = row;
   const times = { createdAt: row.created_at, endsAt: row.ends_at, endedAt: row.ended_at };
   return reservationAt({ id, organizationId, clusterId, nodeCount, state, ...times }, now);
-}
-
-function lapse(cluster: Cluster, at: string): Partial<Cluster> {
-  const updated_at = at > cluster.updated_at ? at : cluster.updated_at;
-  return { reservation_id: null, version: cluster.version + 1, updated_at };
 }

@@ -1,6 +1,8 @@
 /** A pass over the Kubernetes side of a cluster: people's permissions, and how the cluster is, side by side. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import { recordApplyFailure, recordLookFailure } from '../store/cluster-sides.ts';
-import { activateCluster, type Cluster } from '../store/clusters.ts';
+import { activateCluster } from '../store/clusters.ts';
 import { findKubernetesAccess, findNextExpiry } from '../store/kubernetes-access.ts';
 import { recordKubernetesReport } from '../store/observations.ts';
 import type { KubernetesDriver, KubernetesOutcome } from './driver.ts';
@@ -61,7 +63,7 @@ async function look(
     throw error;
   });
   const activated = await admission(async () => {
-    const { desired_generation: desiredGeneration } = cluster;
+    const { desiredGeneration } = cluster;
     await recordKubernetesReport(store, cluster.id, { ...report, desiredGeneration }, now());
     if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
     return store.write((tx) => activateCluster(tx, cluster.id, now()));

@@ -1,8 +1,10 @@
 /** Which workers there are, and what they are told: one for each side of each cluster. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import { allSides, type Side, sidesOf } from '../domain/side.ts';
 import type { Logger } from '../lib/log.ts';
 import { listListedOrganizations } from '../store/access-list-users.ts';
-import { type Cluster, findCluster, listConcernedClusters, listDrivenClusters } from '../store/clusters.ts';
+import { findCluster, listConcernedClusters, listDrivenClusters } from '../store/clusters.ts';
 import type { Change, Store } from '../store/index.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
 import { passKubernetes } from './kubernetes-pass.ts';

@@ -1,5 +1,5 @@
 /** What a pass over one side of a cluster is given, and what it comes to. */
-import type { Cluster } from '../store/clusters.ts';
+import type { Cluster } from '../domain/cluster.ts';
 import type { Store } from '../store/index.ts';
 import type { ListKeeper } from './lists.ts';
 import type { Queue } from './queue.ts';

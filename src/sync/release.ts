@@ -1,7 +1,9 @@
 /** The release of one side of a cluster; the cluster is released when nothing of ours is left on any side. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import type { Side } from '../domain/side.ts';
 import { isCleanedUp, recordCleanup } from '../store/cluster-sides.ts';
-import { type Cluster, completeRelease, recordCleanupFailure } from '../store/clusters.ts';
+import { completeRelease, recordCleanupFailure } from '../store/clusters.ts';
 import type { Tx } from '../store/index.ts';
 import { deleteObservedAccounts } from '../store/observations.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';

@@ -1,4 +1,6 @@
 /** A pass over the Slurm side of a cluster: list → manifest → observe → plan → apply → record. */
+
+import type { Cluster } from '../domain/cluster.ts';
 import type { Manifest, SlurmReport } from '../domain/manifest.ts';
 import {
   acceptAccessLists,
@@ -7,7 +9,7 @@ import {
   updateDesiredGeneration,
 } from '../store/access-lists.ts';
 import { recordApplyFailure, recordLookFailure } from '../store/cluster-sides.ts';
-import { activateCluster, type Cluster } from '../store/clusters.ts';
+import { activateCluster } from '../store/clusters.ts';
 import { findManifest } from '../store/manifests.ts';
 import { recordSlurmReport } from '../store/observations.ts';
 import type { SlurmDriver } from './driver.ts';
@@ -78,13 +80,13 @@ async function nextManifest(
 ): Promise<Manifest | undefined> {
   const list = await findAccessList(store.read, cluster.id);
   if (!list) {
-    await lists.joinOrganization(cluster.organization_id);
+    await lists.joinOrganization(cluster.organizationId);
     await createAccessList(store, cluster, now());
-  } else if (list.desired_generation !== cluster.desired_generation) {
+  } else if (list.desired_generation !== cluster.desiredGeneration) {
     await updateDesiredGeneration(store, cluster);
   }
   if (!list || list.accepted_generation !== list.generation) {
-    await acceptAccessLists(store, cluster.organization_id, now());
+    await acceptAccessLists(store, cluster.organizationId, now());
   }
   return findManifest(store, cluster.id);
 }

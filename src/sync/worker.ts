@@ -1,9 +1,12 @@
 /** The worker of one side of one cluster: when it runs, how long it backs off, and the driver that it holds. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Cluster } from '../domain/cluster.ts';
 import type { Side } from '../domain/side.ts';
 import { sidesOf } from '../domain/side.ts';
 import { retryDelay } from '../lib/back-off.ts';
 import type { Logger } from '../lib/log.ts';
-import { type Cluster, findCluster } from '../store/clusters.ts';
+import { findCluster } from '../store/clusters.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
 import type { Pass, PassDeps, PassResult } from './pass.ts';
 import { releaseSide } from './release.ts';
@@ -179,7 +182,9 @@ function holdDriver<D extends SlurmDriver | KubernetesDriver>(
 
 /** Whether a driver is no longer the one for its cluster. */
 function needsOther(driver: SlurmDriver | KubernetesDriver, before: Cluster, after: Cluster): boolean {
-  const kinds = (cluster: Cluster) => Object.keys(JSON.parse(cluster.driver) as object).join();
+  const kinds = (cluster: Cluster) => Object.keys(cluster.driver).join();
   if (before.name !== after.name || before.scheduler !== after.scheduler) return true;
-  return driver.followsSettings ? kinds(before) !== kinds(after) : before.driver !== after.driver;
+  return driver.followsSettings
+    ? kinds(before) !== kinds(after)
+    : !isDeepStrictEqual(before.driver, after.driver);
 }

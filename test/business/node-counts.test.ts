@@ -44,10 +44,10 @@ async function open() {
 
 test('assigned_node_count follows the machines that the cluster reports', async () => {
   await using lab = await open();
-  assert.equal((await lab.find()).assigned_node_count, 0);
+  assert.equal((await lab.find()).assignedNodeCount, 0);
   await lab.reports(['a', 'b'], 1);
   await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
-  assert.equal((await lab.find()).assigned_node_count, 2);
+  assert.equal((await lab.find()).assignedNodeCount, 2);
 
   const before = await lab.find();
   await lab.reports(['a', 'b'], 2);
@@ -55,13 +55,13 @@ test('assigned_node_count follows the machines that the cluster reports', async 
   await lab.reports(['a', 'b', 'c'], 3);
   const grown = await lab.find();
   assert.deepEqual(
-    [grown.assigned_node_count, grown.version, grown.updated_at],
+    [grown.assignedNodeCount, grown.version, grown.updatedAt],
     [3, before.version + 1, '2030-01-01T00:03:00.000Z'],
   );
   await lab.reports(['d'], 4);
-  assert.equal((await lab.find()).assigned_node_count, 1, 'the others are retired');
+  assert.equal((await lab.find()).assignedNodeCount, 1, 'the others are retired');
   await lab.reports([], 5, false);
-  assert.equal((await lab.find()).assigned_node_count, 1, 'nobody was there to name machines');
+  assert.equal((await lab.find()).assignedNodeCount, 1, 'nobody was there to name machines');
 });
 
 test('a released cluster has no nodes assigned', async () => {
@@ -69,15 +69,15 @@ test('a released cluster has no nodes assigned', async () => {
   await lab.reports(['a', 'b'], 1);
   await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
   await lab.store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, at(2)));
-  assert.equal((await lab.find()).assigned_node_count, 2, 'until it is released');
+  assert.equal((await lab.find()).assignedNodeCount, 2, 'until it is released');
   await lab.store.write((tx) => completeRelease(tx, alpha, at(3)));
-  assert.equal((await lab.find()).assigned_node_count, 0);
+  assert.equal((await lab.find()).assignedNodeCount, 0);
 });
 
 test('expected_node_count follows the lab’s computeNodes, unless a reservation says otherwise', async () => {
   await using lab = await open();
   await lab.resize(5, 1);
-  assert.equal((await lab.find()).expected_node_count, 5);
+  assert.equal((await lab.find()).expectedNodeCount, 5);
 
   const reserve = (nodeCount: number, endsAt: number | null, minute: number) =>
     lab.store.write(async (tx) =>
@@ -85,14 +85,14 @@ test('expected_node_count follows the lab’s computeNodes, unless a reservation
     );
   const reservation = await reserve(3, null, 2);
   await lab.resize(6, 3);
-  assert.equal((await lab.find()).expected_node_count, 3);
+  assert.equal((await lab.find()).expectedNodeCount, 3);
   await lab.store.write((tx) => endReservation({ ...tx, now: at(4) }, reservation));
   await lab.resize(7, 5);
-  assert.equal((await lab.find()).expected_node_count, 7);
+  assert.equal((await lab.find()).expectedNodeCount, 7);
 
   await reserve(2, at(8), 6);
   await lab.resize(8, 7);
-  assert.equal((await lab.find()).expected_node_count, 2);
+  assert.equal((await lab.find()).expectedNodeCount, 2);
   await lab.resize(9, 8);
-  assert.equal((await lab.find()).expected_node_count, 9, 'its time was up');
+  assert.equal((await lab.find()).expectedNodeCount, 9, 'its time was up');
 });

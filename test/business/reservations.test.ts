@@ -296,6 +296,6 @@ test('a cluster that goes out of service has no reservation any more', async () 
   const [ended] = await listReservations(store.read, {}, start + hour / 2);
   assert.deepEqual([ended?.state, ended?.endedAt], ['ended', '2030-01-01T00:30:00.000Z']);
   const released = await find();
-  assert.equal(released.reservation_id, null);
+  assert.equal(released.reservation, null);
   assert.ok(released.version > version);
 });

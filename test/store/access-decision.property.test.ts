@@ -192,7 +192,7 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
   const { store, organizationId } = world;
   await updateListedUsers(store, organizationId, world.now);
   for (const id of world.clusterIds)
-    await createAccessList(store, { id, organization_id: organizationId, desired_generation: 1 }, world.now);
+    await createAccessList(store, { id, organizationId, desiredGeneration: 1 }, world.now);
   const authorize = createAuthorize({ store, graceMs: 300_000, now: () => world.now });
   const gateway = {
     hostname: 'gateway.example',

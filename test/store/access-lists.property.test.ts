@@ -18,6 +18,7 @@ import {
   updateDesiredGeneration,
   withdrawAccessList,
 } from '../../src/store/access-lists.ts';
+import { findClusterByName, listDrivenClusters } from '../../src/store/clusters.ts';
 import { createGrant } from '../../src/store/grants.ts';
 import type { Store } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
@@ -157,8 +158,8 @@ test('after any interleaving of changes the list is what recomputing it from not
   };
   await using opened = await openTestStore(lab);
   const { store } = opened;
-  const clusters = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
-  const orgId = clusters[0]?.organization_id ?? '';
+  const clusters = await listDrivenClusters(store.read);
+  const orgId = clusters[0]?.organizationId ?? '';
   const rows = await store.read
     .selectFrom('memberships as m')
     .innerJoin('organization_usernames as n', 'n.user_id', 'm.user_id')
@@ -219,7 +220,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       if (before === undefined) await createAccessList(store, cluster, now);
       if (pick(4) === 0) {
         // A change of the cluster's configuration alone is no change of the list.
-        cluster.desired_generation++;
+        cluster.desiredGeneration++;
         await updateDesiredGeneration(store, cluster);
       }
       const found = await readAccessList(store, cluster.id);
@@ -229,7 +230,7 @@ test('after any interleaving of changes the list is what recomputing it from not
         where,
       );
       assert.equal(found?.list.generation, before === undefined ? 1 : before + rises, where);
-      assert.equal(found?.list.desired_generation, cluster.desired_generation);
+      assert.equal(found?.list.desiredGeneration, cluster.desired_generation);
       generations.set(cluster.id, found?.list.generation ?? 0);
     }
 
@@ -283,9 +284,12 @@ test('after any interleaving of changes the list is what recomputing it from not
 test('a withdrawn list names nobody, is the newest there is, and rises no more', async () => {
   await using opened = await openTestStore(lab);
   const { store } = opened;
-  const [alpha, beta] = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
+  const [alpha, beta] = [
+    await findClusterByName(store.read, 'alpha'),
+    await findClusterByName(store.read, 'beta'),
+  ];
   assert.ok(alpha && beta);
-  const orgId = alpha.organization_id;
+  const orgId = alpha.organizationId;
   await updateListedUsers(store, orgId, Date.now());
   for (const cluster of [alpha, beta]) await createAccessList(store, cluster, Date.now());
   await acceptAccessLists(store, orgId, Date.now());
@@ -318,12 +322,9 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
 test('what a cluster says of someone by name goes before what its list version says', async () => {
   await using opened = await openTestStore(lab);
   const { store } = opened;
-  const alpha = await store.read
-    .selectFrom('clusters')
-    .selectAll()
-    .where('name', '=', 'alpha')
-    .executeTakeFirstOrThrow();
-  const orgId = alpha.organization_id;
+  const alpha = await findClusterByName(store.read, 'alpha');
+  assert.ok(alpha);
+  const orgId = alpha.organizationId;
   await updateListedUsers(store, orgId, Date.now());
   await createAccessList(store, alpha, Date.now());
   await acceptAccessLists(store, orgId, Date.now());
@@ -366,7 +367,7 @@ const big: Lab = {
 test('however many people there are, everybody else gets their turn in between', async () => {
   await using opened = await openTestStore(big);
   const { store } = opened;
-  const clusters = await store.read.selectFrom('clusters').selectAll().execute();
+  const clusters = await listDrivenClusters(store.read);
   const [alpha] = clusters;
   assert.ok(alpha);
   let turns = 0;
@@ -383,7 +384,7 @@ test('however many people there are, everybody else gets their turn in between',
     going = false;
     return turns;
   };
-  const orgId = alpha.organization_id;
+  const orgId = alpha.organizationId;
   const counts = [
     await turnsDuring(() => updateListedUsers(store, orgId, Date.now())),
     await turnsDuring(async () => {

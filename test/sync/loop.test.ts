@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Cluster } from '../../src/domain/cluster.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
@@ -7,7 +8,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
 import {
-  type Cluster,
+  findCluster,
   raiseDesiredGeneration,
   startRelease,
   updateClusterSettings,
@@ -412,9 +413,10 @@ for (const followsSettings of [false, true]) {
       async () => lab.alpha.applied.length,
       (count) => count === 1,
     );
-    const row = await cluster(lab.store, lab.alphaId);
+    const alpha = await findCluster(lab.store.read, lab.alphaId);
+    assert.ok(alpha);
     const settings = { simulated: { ...simulated, applyMs: 5 } };
-    await lab.store.write((tx) => updateClusterSettings(tx, row, settings, Date.now()));
+    await lab.store.write((tx) => updateClusterSettings(tx, alpha, settings, Date.now()));
     await eventually(
       async () => lab.alpha.applied.length,
       (count) => count === 2,

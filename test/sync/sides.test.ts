@@ -219,7 +219,7 @@ test("one report: Slurm's scheduler, Kubernetes' API, and the machines and stora
   );
   const shared = machines.find(({ name }) => name === 'gpu-1')?.report;
   assert.deepEqual([shared?.phase, shared?.gpuCount, shared?.ibSpeed], ['idle', 8, '400 Gb/sec']);
-  assert.equal((await house.cluster()).assigned_node_count, 3);
+  assert.equal((await house.cluster()).assignedNodeCount, 3);
 });
 
 test('a machine that neither side reports any more is retired, and one that only the other has is not', async () => {
@@ -403,9 +403,9 @@ test('released, each side is released whether or not the other is, and what is l
   );
   const row = await eventually(
     () => house.cluster(),
-    ({ cleanup_state }) => cleanup_state !== 'pending',
+    ({ cleanupState }) => cleanupState !== 'pending',
   );
-  assert.deepEqual([row.state, row.cleanup_state], ['releasing', 'login1: no route to host']);
+  assert.deepEqual([row.state, row.cleanupState], ['releasing', 'login1: no route to host']);
   house.slurm.releaseFault = '';
   await eventually(
     () => house.cluster(),
@@ -445,14 +445,14 @@ test('a cluster that cannot be reached any more is given up, and what is left on
   await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }, Date.now()));
   await eventually(
     () => house.cluster(),
-    ({ cleanup_state }) => cleanup_state === 'login1: no route to host',
+    ({ cleanupState }) => cleanupState === 'login1: no route to host',
   );
   const cluster = await house.cluster();
   await house.store.write((tx) => abandonRelease(tx, cluster, Date.now()));
-  const { state, cleanup_state } = await house.cluster();
+  const { state, cleanupState } = await house.cluster();
   assert.equal(state, 'released');
   assert.equal(
-    cleanup_state,
+    cleanupState,
     'abandoned; left behind: the accounts ada, their Slurm associations and our part of the Slurm configuration on 10.0.0.5 and the compute nodes',
   );
 });

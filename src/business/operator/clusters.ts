@@ -1,22 +1,16 @@
 /** Clusters, as operators take them into service and out of it. */
 import { accessListState } from '../../domain/access-list.ts';
+import type { Cluster } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkHostSettings } from '../../domain/host-settings.ts';
 import { checkLab } from '../../domain/lab.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { abandonRelease } from '../../store/cluster-sides.ts';
-import {
-  type Cluster,
-  createCluster,
-  findCluster,
-  listAllClusters,
-  startRelease,
-} from '../../store/clusters.ts';
+import { createCluster, findCluster, listAllClusters, startRelease } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
 import { findClusterReport, findObservation } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
-import { withoutLapsed } from '../../store/reservations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
@@ -68,11 +62,14 @@ export function operatorReleaseCluster(
   const meaning = abandon ? [clusterId, 'abandon'] : [clusterId];
   const what = { operation: 'operatorReleaseCluster', meaning, about };
   return operatorCommand(deps, request, what, async (tx, commandId) => {
-    const { name, organization_id } = await requireCluster(tx.db, clusterId);
+    const { name, organizationId } = await requireCluster(tx.db, clusterId);
     await startRelease(tx, { clusterId, commandId }, now);
     if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId), now);
     const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
-    return { result, about: { details: abandon ? `${name}, abandoned` : name, organization_id } };
+    return {
+      result,
+      about: { details: abandon ? `${name}, abandoned` : name, organization_id: organizationId },
+    };
   });
 }
 
@@ -92,19 +89,18 @@ async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
 }
 
 async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
-  const [current = cluster] = await withoutLapsed(db, [cluster], now);
   const [organization, list, observation, report] = await Promise.all([
-    findOrganization(db, cluster.organization_id),
+    findOrganization(db, cluster.organizationId),
     findAccessList(db, cluster.id),
     findObservation(db, cluster.id, 'slurm'),
     findClusterReport(db, cluster, now),
   ]);
   return {
-    cluster: clusterBody(current),
+    cluster: clusterBody(cluster, now),
     name: cluster.name,
     organization_slug: organization?.slug ?? '',
-    site: { id: cluster.site_id, name: cluster.site_name },
-    drivers: Object.keys(JSON.parse(cluster.driver)) as ('simulated' | 'slurm' | 'kubernetes')[],
+    site: { id: cluster.siteId, name: cluster.siteName },
+    drivers: Object.keys(cluster.driver) as ('simulated' | 'slurm' | 'kubernetes')[],
     access_list: list
       ? { generation: list.generation, state: accessListState(deliveryOf(cluster, list, observation, now)) }
       : null,

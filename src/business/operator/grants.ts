@@ -1,4 +1,6 @@
 /** Kubernetes grants, as operators give and end them. */
+
+import { isInService } from '../../domain/cluster.ts';
 import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isWiderRole } from '../../domain/grant.ts';
@@ -61,7 +63,7 @@ export function operatorCreateGrant(
     }
     const cluster = await findCluster(tx.db, clusterId);
     if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
-    if (cluster.state !== 'provisioning' && cluster.state !== 'active') {
+    if (!isInService(cluster)) {
       throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
     }
     const { userId } = await findOrCreateUser(tx, { email }, now);
@@ -78,7 +80,7 @@ export function operatorCreateGrant(
       );
     const grant = { ...wanted, user_id: userId, expires_at, granted_by: caller.userId };
     const id = await createGrant(tx, grant, now);
-    const about = { target: id, subject_user_id: userId, organization_id: cluster.organization_id };
+    const about = { target: id, subject_user_id: userId, organization_id: cluster.organizationId };
     return { result: await grantReply(tx, id), about };
   });
 }

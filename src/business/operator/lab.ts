@@ -1,6 +1,7 @@
 /** The installation as a lab file: what applying one would do, doing it, and writing it out. */
+import { isInService } from '../../domain/cluster.ts';
 import { checkHostSettings, type HostRules } from '../../domain/host-settings.ts';
-import { checkLab, type Lab, type LabCluster } from '../../domain/lab.ts';
+import { checkLab, type Lab } from '../../domain/lab.ts';
 import { type LabStep, planLab } from '../../domain/lab-plan.ts';
 import type { RunningJob } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
@@ -117,16 +118,15 @@ interface SlurmCluster {
 async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
   const lists = new Map<string, SlurmCluster['accounts']>();
   const clusters: SlurmCluster[] = [];
-  for (const { id, name, state, scheduler, driver, organization_id: orgId } of await listAllClusters(db)) {
-    if (scheduler !== 'sunk' || (state !== 'provisioning' && state !== 'active')) continue;
+  for (const { id, name, state, scheduler, driver, organizationId: orgId } of await listAllClusters(db)) {
+    if (scheduler !== 'sunk' || !isInService({ state })) continue;
     let accounts = lists.get(orgId);
     if (!accounts) {
       const users = await listWantedUsers(db, orgId);
       accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
       lists.set(orgId, accounts);
     }
-    const { slurm } = JSON.parse(driver) as Pick<LabCluster, 'slurm'>;
-    clusters.push({ id, name, rollout: slurm?.rollout ?? 'restart', accounts });
+    clusters.push({ id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts });
   }
   return clusters;
 }

@@ -1,4 +1,5 @@
 /** The machines of clusters, as operators see them and let them work. */
+import { isInService } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster, raiseDesiredGeneration } from '../../store/clusters.ts';
@@ -50,7 +51,7 @@ async function setState(
   const home = known && (await findCluster(deps.store.read, known.cluster_id));
   const about = {
     target: known?.id ?? 'machine',
-    organization_id: home?.organization_id ?? null,
+    organization_id: home?.organizationId ?? null,
     cluster_id: home?.id ?? null,
   };
   return operatorCommand(deps, request, { operation, meaning: [machineId], about }, async (tx) => {
@@ -59,7 +60,7 @@ async function setState(
       throw new DomainError('not_found', 'There is no such machine, or its cluster no longer reports it.');
     }
     const cluster = await findCluster(tx.db, machine.cluster_id);
-    if (cluster?.state !== 'provisioning' && cluster?.state !== 'active') {
+    if (!cluster || !isInService(cluster)) {
       throw new DomainError('invalid_state', `The cluster of the machine is ${cluster?.state}.`);
     }
     if (machine.lifecycle_state === state) {

@@ -1,4 +1,5 @@
 /** Nodes of clusters set aside for their organizations. */
+import { isInService, recordAt } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { Reservation } from '../../domain/reservation.ts';
@@ -54,18 +55,18 @@ export async function operatorCreateReservation(
     }
     const cluster = await findCluster(tx.db, clusterId);
     if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
-    if (cluster.state !== 'provisioning' && cluster.state !== 'active') {
+    if (!isInService(cluster)) {
       throw new DomainError('invalid_state', `The cluster is ${cluster.state}; its nodes are given back.`);
     }
-    const [current] = await reservations.withoutLapsed(tx.db, [cluster], now);
-    if (current?.reservation_id) {
-      const message = `The cluster has the reservation ${current.reservation_id}; end it first.`;
+    const { reservationId } = recordAt(cluster, now);
+    if (reservationId !== null) {
+      const message = `The cluster has the reservation ${reservationId}; end it first.`;
       throw new DomainError('invalid_state', message);
     }
     const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt });
     const until = made.endsAt === null ? '' : ` until ${made.endsAt}`;
     const details = `${nodeCount} nodes of ${cluster.name}${until}`;
-    const about = { target: made.id, organization_id: cluster.organization_id, details };
+    const about = { target: made.id, organization_id: cluster.organizationId, details };
     return { result: reservationBody(made), about };
   });
 }
