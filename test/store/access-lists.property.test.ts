@@ -230,7 +230,7 @@ test('after any interleaving of changes the list is what recomputing it from not
         where,
       );
       assert.equal(found?.list.generation, before === undefined ? 1 : before + rises, where);
-      assert.equal(found?.list.desiredGeneration, cluster.desired_generation);
+      assert.equal(found?.list.desired_generation, cluster.desiredGeneration);
       generations.set(cluster.id, found?.list.generation ?? 0);
     }
 
