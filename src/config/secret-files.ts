@@ -5,7 +5,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:pat
 /** Whether a path is a directory or something below it, as the text says. */
 export function isWithin(path: string, directory: string): boolean {
   const way = relative(directory, path);
-  return way === '' || (way !== '..' && !way.startsWith('../..') && !isAbsolute(way));
+  return way === '' || (way !== '..' && !way.startsWith('../') && !isAbsolute(way));
 }
 
 /**
