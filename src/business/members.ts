@@ -1,9 +1,9 @@
 /** The members of an organization, and what each may do there. */
 
+import { isInService } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
-import { isInService } from '../domain/options.ts';
 import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
 import { sidesOf } from '../domain/side.ts';
 import { whileUnchanged } from '../store/cache.ts';
@@ -142,7 +142,7 @@ export async function getMemberKubernetesAccess(
   if (path.userID !== caller.userId) requireManager(own.permissions);
   const clusters = await listOrganizationClusters(store.read, path.orgID);
   const inService = clusters.filter(
-    (cluster) => isInService({ clusterState: cluster.state }) && sidesOf(cluster).includes('kubernetes'),
+    (cluster) => isInService(cluster) && sidesOf(cluster).includes('kubernetes'),
   );
   return {
     clusters: await Promise.all(

@@ -48,7 +48,7 @@ export async function findKubernetesAccess(
 /** The same for one person, with what is known to be in force there. */
 export async function findKubernetesAccessOf(
   db: Reader,
-  cluster: { id: string; organization_id: string },
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
   userId: string,
   now: number,
 ): Promise<KubernetesAccessFacts> {
