@@ -29,7 +29,6 @@ const allowed: Record<string, number> = {
   'sync/drivers/kubernetes/client.ts openClient': 130,
   'sync/drivers/kubernetes/index.ts createKubernetesDriver': 128,
   'sync/drivers/simulated/index.ts createSimulatedSlurmDriver': 140,
-  'sync/drivers/slurm/index.ts createSlurmDriver': 320,
   'sync/loop.ts startSyncLoop': 100,
   'sync/worker.ts startWorker': 120,
 };

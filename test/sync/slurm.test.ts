@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
 import { type Facts, readFacts } from '../../src/sync/drivers/slurm/facts.ts';
-import { hostsOf, loginPlaces } from '../../src/sync/drivers/slurm/hosts.ts';
+import { hostsOf, loginNodesOf } from '../../src/sync/drivers/slurm/hosts.ts';
 import { expandHosts, jobOf, machineOf } from '../../src/sync/drivers/slurm/nodes.ts';
 import { reportOf } from '../../src/sync/drivers/slurm/report.ts';
 import { prelude } from '../../src/sync/drivers/slurm/script/prelude.ts';
@@ -49,7 +49,7 @@ test('a host that is named several times is one host, with all that it is there 
     login: [{ name: 'own', host: '{username}.lab', hostKey }],
   };
   assert.deepEqual(
-    loginPlaces(own, ['ada', 'bob']).map(({ name, host, username }) => [name, host, username]),
+    loginNodesOf(own, ['ada', 'bob']).map(({ name, host, username }) => [name, host, username]),
     [
       ['own-ada', 'ada.lab', 'ada'],
       ['own-bob', 'bob.lab', 'bob'],
@@ -168,7 +168,14 @@ test('our part of a configuration file replaces what it names, and goes again wi
 const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
   ...readFacts('host\thead\nend\n', new Map()),
   settled: { generation, listVersion: generation + 10, desiredGeneration: generation },
-  controller: { up: true, words: '', accounting: { up: true, words: '' }, machines: [], jobs: [], site: {} },
+  controller: {
+    up: true,
+    message: '',
+    accounting: { up: true, message: '' },
+    machines: [],
+    jobs: [],
+    site: {},
+  },
   ...changes,
 });
 const report = (
@@ -179,8 +186,8 @@ const report = (
   reportOf({
     settings,
     hosts: hostsOf(settings, { nodes: ['a1'], usernames: [] }),
-    places: loginPlaces(settings, []),
-    facts: new Map(Object.entries(said)),
+    loginNodes: loginNodesOf(settings, []),
+    results: new Map(Object.entries(said)),
     problems: new Map(),
     controllerFacts,
     isApplying: false,
@@ -246,14 +253,14 @@ test('SUNKReady says why not', () => {
   const controller = facts(5).controller;
   assert.ok(controller);
   assert.equal(
-    ready({ controller: { ...controller, up: false, words: 'fatal: x' } })?.reason,
+    ready({ controller: { ...controller, up: false, message: 'fatal: x' } })?.reason,
     'ControllerDown',
   );
   assert.equal(
-    ready({ controller: { ...controller, accounting: { up: false, words: '' } } })?.reason,
+    ready({ controller: { ...controller, accounting: { up: false, message: '' } } })?.reason,
     'AccountingDown',
   );
-  const refused = ready({ refused: { desiredGeneration: 9, words: 'unrecognized key' } });
+  const refused = ready({ refused: { desiredGeneration: 9, message: 'unrecognized key' } });
   assert.deepEqual(
     [refused?.status, refused?.reason, refused?.observedGeneration],
     ['False', 'ConfigurationRejected', 9],
@@ -280,7 +287,7 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
     user: 'root',
     identityFile: undefined,
     directory: directory.path,
-    limitMs: 20_000,
+    timeoutMs: 20_000,
   });
   const script = scriptOf([
     ['id', 'none'],
@@ -294,10 +301,11 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
 });
 
 test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {
-  const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere', limitMs: 200 });
+  const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere', timeoutMs: 200 });
   const host = { address: 'local', roles: new Set<never>(), nodes: [] };
   await assert.rejects(
     shell.run(host, 'sleep 30', AbortSignal.timeout(20_000), 5),
-    (error) => error instanceof HostError && error.away && /does not answer in time/.test(error.message),
+    (error) =>
+      error instanceof HostError && error.isUnreachable && /does not answer in time/.test(error.message),
   );
 });

@@ -12,15 +12,20 @@ import type { Facts } from './facts.ts';
 import type { Host, Role } from './hosts.ts';
 import { base64, type Row } from './script.ts';
 
-export interface Common {
+/** What every script of a cluster is about. */
+export interface ScriptScope {
   clusterId: string;
   /** The Slurm account that people's associations are in. */
   organization: string;
   settings: SlurmSettings;
 }
 
-/** What every script is told of its host. */
-export function hostRows({ clusterId, organization, settings }: Common, host: Host, action: string): Row[] {
+/** What every script begins with: its cluster and its host. */
+export function hostRows(
+  { clusterId, organization, settings }: ScriptScope,
+  host: Host,
+  action: string,
+): Row[] {
   return [
     ['id', clusterId],
     ['action', action],
@@ -109,6 +114,10 @@ export function oweRows(settings: SlurmSettings, host: Host, plan: RestartPlan, 
     .filter((role) => host.roles.has(role))
     .flatMap((role) => (role === 'compute' ? host.nodes.map((node) => `compute ${node}`) : [role]))
     .map((owed) => ['owe', why, owed]);
+}
+
+export function versionRow({ generation, listVersion, desiredGeneration }: Manifest): Row {
+  return ['version', generation, listVersion, desiredGeneration];
 }
 
 /** The commands for what a host may owe, in the order in which it is done. */

@@ -1,4 +1,4 @@
-/** What a host said of itself last, in terms of the driver. */
+/** What a host reported of itself last, in terms of the driver. */
 import type { MachineReport, RunningJob } from '../../../domain/manifest.ts';
 import { jobOf, machineOf } from './nodes.ts';
 import { readReport } from './script.ts';
@@ -13,7 +13,7 @@ export interface Version {
 export interface Conflict {
   userId: string;
   username: string;
-  words: string;
+  message: string;
 }
 
 export interface Facts {
@@ -25,15 +25,15 @@ export interface Facts {
   fields: Readonly<Record<string, string>>;
   owed: readonly string[];
   conflicts: readonly Conflict[];
-  /** By user ID: who should be able to log in there, and could not when it was looked at. */
+  /** By user ID: who should be able to log in there, and could not when it was observed. */
   absent: readonly string[];
   drift: readonly string[];
-  /** What went wrong in the script that said all this. */
-  problems: readonly { kind: string; words: string }[];
+  /** What went wrong in the script that reported all this. */
+  problems: readonly { kind: string; message: string }[];
   /** A configuration that was not taken. */
-  refused: { desiredGeneration: number; words: string } | undefined;
+  refused: { desiredGeneration: number; message: string } | undefined;
   changed: boolean;
-  /** Drawn when the host first got something from us: what tells machines apart, whatever they are called. */
+  /** Random, made when the host first got something from us: it identifies the machine under any name. */
   token: string | undefined;
   /** Of slurm.conf: the same where hosts share it. */
   inode: string | undefined;
@@ -46,16 +46,16 @@ export interface Facts {
 export interface ControllerFacts {
   up: boolean;
   /** Why it is not. */
-  words: string;
+  message: string;
   /** undefined: there is none. */
-  accounting: { up: boolean; words: string } | undefined;
+  accounting: { up: boolean; message: string } | undefined;
   machines: readonly MachineReport[];
   jobs: readonly RunningJob[];
   /** The site's own prolog and epilog, as slurm.conf names them. */
   site: Readonly<Record<string, string>>;
 }
 
-/** Login names by the digest with which hosts say that nothing changed. */
+/** Login names by the digest that hosts send in place of names that are known here. */
 export type KnownLogins = Map<string, readonly string[]>;
 
 /** The facts in a report. `known` is added to. */
@@ -75,15 +75,15 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     logins,
     fields: Object.fromEntries(rows('field').map(([name = '', value = '']) => [name, value])),
     owed: column('owed'),
-    conflicts: rows('conflict').map(([userId = '', username = '', , words = '']) => ({
+    conflicts: rows('conflict').map(([userId = '', username = '', , message = '']) => ({
       userId,
       username,
-      words,
+      message,
     })),
     absent: column('absent').filter((userId) => userId !== '-'),
     drift: column('drift'),
-    problems: rows('problem').map(([kind = '', words = '']) => ({ kind, words })),
-    refused: refused && { desiredGeneration: Number(refused[0]), words: refused[1] ?? '' },
+    problems: rows('problem').map(([kind = '', message = '']) => ({ kind, message })),
+    refused: refused && { desiredGeneration: Number(refused[0]), message: refused[1] ?? '' },
     changed: rows('changed').length > 0,
     token: column('token')[0],
     inode: column('inode')[0],
@@ -91,8 +91,8 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     ibSpeed: column('infiniband')[0],
     controller: controller && {
       up: controller[0] === 'up',
-      words: controller[1] ?? '',
-      accounting: accounting && { up: accounting[0] === 'up', words: accounting[1] ?? '' },
+      message: controller[1] ?? '',
+      accounting: accounting && { up: accounting[0] === 'up', message: accounting[1] ?? '' },
       machines: column('node').flatMap((line) => machineOf(line) ?? []),
       jobs: column('job').flatMap((line) => jobOf(line) ?? []),
       site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),

@@ -1,4 +1,4 @@
-/** The hosts of a Slurm cluster, each with what it is there for; one that is named several times is one host. */
+/** The hosts of a Slurm cluster, each with its roles; one that is named several times is one host. */
 import type { SlurmHost, SlurmSettings } from '../../../domain/slurm-settings.ts';
 
 export type Role = 'login' | 'controller' | 'accounting' | 'compute';
@@ -14,7 +14,7 @@ export interface Host {
 }
 
 /** A login node as the gateway and reports know it, on its host. */
-export interface LoginPlace {
+export interface LoginNode {
   name: string;
   address: string;
   host: string;
@@ -26,9 +26,9 @@ export interface LoginPlace {
 const sshPort = 22;
 
 /** Login nodes: those of the settings, or each person's own. */
-export function loginPlaces(settings: SlurmSettings, usernames: readonly string[]): LoginPlace[] {
+export function loginNodesOf(settings: SlurmSettings, usernames: readonly string[]): LoginNode[] {
   const { login, loginMode } = settings;
-  const place = (one: SlurmSettings['login'][number], username?: string): LoginPlace => {
+  const nodeOf = (one: SlurmSettings['login'][number], username?: string): LoginNode => {
     const fill = (text: string) => (username === undefined ? text : text.replaceAll('{username}', username));
     const { port = sshPort, hostKey } = one;
     const host = fill(one.host);
@@ -36,8 +36,8 @@ export function loginPlaces(settings: SlurmSettings, usernames: readonly string[
     const name = username === undefined ? one.name : `${one.name}-${username}`;
     return { name, address, host, port, hostKey, ...(username === undefined ? {} : { username }) };
   };
-  if (loginMode !== 'PerUser') return login.map((one) => place(one));
-  return usernames.flatMap((username) => login.map((one) => place(one, username)));
+  if (loginMode !== 'PerUser') return login.map((one) => nodeOf(one));
+  return usernames.flatMap((username) => login.map((one) => nodeOf(one, username)));
 }
 
 /** Every host, the controller first. `nodes` are the names of the Slurm nodes as far as they are known. */
@@ -60,7 +60,7 @@ export function hostsOf(
   const { controller, accounting = controller, compute } = settings;
   add(controller, 'controller');
   add(accounting, 'accounting');
-  for (const { address, host, port, hostKey } of loginPlaces(settings, usernames)) {
+  for (const { address, host, port, hostKey } of loginNodesOf(settings, usernames)) {
     add({ host, port, hostKey, local: address === 'local' }, 'login');
   }
   if (compute) for (const node of nodes) add(compute, 'compute', node);

@@ -1,7 +1,7 @@
-/** What Slurm says of its nodes and jobs (`scontrol -o show nodes`, `squeue`), as reports have it. */
+/** Slurm's output on its nodes and jobs (`scontrol -o show nodes`, `squeue`), as reports have it. */
 import type { MachineReport, RunningJob } from '../../../domain/manifest.ts';
 
-/** A line of `key=value` words; a value can have spaces only where it is the last. */
+/** A line of `key=value` pairs; a value can have spaces only where it is the last. */
 export function machineOf(line: string): MachineReport | undefined {
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1];
   const name = field('NodeName');
@@ -42,14 +42,14 @@ export function expandHosts(list: string): string[] {
   return parts.flatMap((part) => expandPart(part));
 }
 
-const mostNodes = 100_000;
+const maxNodes = 100_000;
 
 function expandPart(part: string): string[] {
   const [, head = '', ranges, tail = ''] = /^([^[]*)\[([^\]]*)\](.*)$/.exec(part) ?? [];
   if (ranges === undefined) return part === '' ? [] : [part];
   const numbers = ranges.split(',').flatMap((range) => {
     const [from = '', to = from] = range.split('-');
-    const count = Math.max(0, Math.min(mostNodes, Number(to) - Number(from) + 1));
+    const count = Math.max(0, Math.min(maxNodes, Number(to) - Number(from) + 1));
     return Array.from({ length: count }, (_, index) => `${Number(from) + index}`.padStart(from.length, '0'));
   });
   return numbers.flatMap((number) =>

@@ -27,7 +27,7 @@ const program = [
 ].join('');
 
 /** The end of the data; no line of data can be it, for each begins with its kind and a tab. */
-const mark = 'ANDROMEDA_DATA_ENDS';
+const endOfData = 'ANDROMEDA_DATA_ENDS';
 
 export function scriptOf(rows: readonly Row[]): string {
   const lines = rows.map((row) => {
@@ -37,7 +37,7 @@ export function scriptOf(rows: readonly Row[]): string {
     }
     return line;
   });
-  return `${program}\nmain << '${mark}'\n${lines.join('\n')}\nend\n${mark}\n`;
+  return `${program}\nmain << '${endOfData}'\n${lines.join('\n')}\nend\n${endOfData}\n`;
 }
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64');

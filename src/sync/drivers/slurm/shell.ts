@@ -7,21 +7,21 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Host } from './hosts.ts';
 
-/** `away`: the host does not answer, which passes. Everything else must be mended by a person. */
+/** `isUnreachable`: the host does not answer, which passes. Everything else must be mended by a person. */
 export class HostError extends Error {
-  readonly away: boolean;
-  constructor(message: string, away: boolean) {
+  readonly isUnreachable: boolean;
+  constructor(message: string, isUnreachable: boolean) {
     super(message);
-    this.away = away;
+    this.isUnreachable = isUnreachable;
   }
 }
 
 export interface Shell {
   /**
-   * What the script wrote to stdout. Throws a `HostError` that names the host. `patience`: how many seconds a host gets
-   * to take the connection.
+   * What the script wrote to stdout. Throws a `HostError` that names the host. `connectTimeout`: how many
+   * seconds a host gets to take the connection.
    */
-  run(host: Host, script: string, signal: AbortSignal, patience: number): Promise<string>;
+  run(host: Host, script: string, signal: AbortSignal, connectTimeout: number): Promise<string>;
   /** Scripts that were started so far, which is the number of round trips. */
   readonly runs: number;
 }
@@ -29,13 +29,13 @@ export interface Shell {
 export interface ShellOptions {
   user: string;
   identityFile: string | undefined;
-  /** Where host keys are kept: the pinned ones, and those of hosts that have no pinned one as they were first met. */
+  /** Where host keys are kept: the pinned ones, and for hosts without one the key that they first showed. */
   directory: string;
   /** How long one script may take. */
-  limitMs: number;
+  timeoutMs: number;
 }
 
-const mostOutput = 16 * 1024 * 1024;
+const maxOutputBytes = 16 * 1024 * 1024;
 
 export function createShell(options: ShellOptions): Shell {
   let runs = 0;
@@ -43,14 +43,14 @@ export function createShell(options: ShellOptions): Shell {
     get runs() {
       return runs;
     },
-    async run(host, script, signal, patience) {
+    async run(host, script, signal, connectTimeout) {
       runs += 1;
-      const [program = '', ...args] = await commandFor(host, options, patience);
+      const [program = '', ...args] = await commandFor(host, options, connectTimeout);
       return execute(
         host,
         [program, ...args],
         script,
-        AbortSignal.any([signal, AbortSignal.timeout(options.limitMs)]),
+        AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]),
       );
     },
   };
@@ -59,7 +59,7 @@ export function createShell(options: ShellOptions): Shell {
 async function commandFor(
   host: Host,
   { user, identityFile, directory }: ShellOptions,
-  patience: number,
+  connectTimeout: number,
 ): Promise<string[]> {
   if (!host.reach) return process.getuid?.() === 0 ? ['sh', '-s'] : ['sudo', '-n', 'sh', '-s'];
   const { host: name, port, hostKey } = host.reach;
@@ -79,7 +79,7 @@ async function commandFor(
     HostKeyAlias: alias,
     CheckHostIP: 'no',
     UpdateHostKeys: 'no',
-    ConnectTimeout: patience,
+    ConnectTimeout: connectTimeout,
     ServerAliveInterval: 5,
     ServerAliveCountMax: 3,
     ControlPath: 'none',
@@ -114,7 +114,7 @@ function execute(
     let err = '';
     child.stdout.on('data', (part: Buffer) => {
       size += part.length;
-      if (size > mostOutput) child.kill('SIGKILL');
+      if (size > maxOutputBytes) child.kill('SIGKILL');
       else out.push(part);
     });
     child.stderr.setEncoding('utf8').on('data', (part: string) => {
@@ -141,7 +141,7 @@ function aborted(host: Host, signal: AbortSignal): Error {
     : signal.reason;
 }
 
-/** What went wrong, in words. ssh ends with 255 for what is its own, everything else is the script's. */
+/** What went wrong, as a person is shown it. ssh ends with 255 for what is its own, everything else is the script's. */
 function faultOf({ address, reach }: Host, status: number | null, text: string): HostError {
   const last = text.split('\n').at(-1) ?? '';
   if (/Host key verification failed|HOST IDENTIFICATION HAS CHANGED/.test(text)) {
