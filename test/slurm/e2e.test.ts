@@ -79,7 +79,8 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm, timeout: 230_000 
       using person = await sshPerson(service, 'eve', patienceMs);
       assert.equal((await person.ssh([person.target, 'srun id -un'])).out, 'eve\n');
       open.child.stdin?.end('still here\n');
-      assert.equal((await open.ended).out, 'in\nstill here\n');
+      const ended = await open.ended;
+      assert.deepEqual([ended.status, ended.out, ended.err], [0, 'in\nstill here\n', '']);
 
       await t.test('who is removed cannot log in or submit, and nothing of theirs runs on', async () => {
         const session = person.start([person.target, 'echo in; sleep 100']);
@@ -151,7 +152,8 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm, timeout: 230_000 
       assert.equal((await accessList(service, abe.orgId)).state, 'failed');
       const { body } = await service.business('/operator/clusters', { as: 'root' });
       assert.match(body.clusters[0].failure, /unrecognized key: Nonsense/);
-      assert.equal((await abe.ssh([abe.target, 'srun hostname'])).out, 'a1\n', 'people go on');
+      const job = await abe.ssh([abe.target, 'srun hostname']);
+      assert.deepEqual([job.status, job.out, job.err], [0, 'a1\n', ''], 'people go on');
       await put({});
       await ready((one) => one?.['status'] === 'True');
     });

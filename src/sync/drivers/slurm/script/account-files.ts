@@ -33,7 +33,7 @@ unlock_account_files() {
   done 2> /dev/null
 }
 
-# Makes the files as $T/edits says: lines of new|mend|open|lock|drop, name, uid, shell. passwd is last: who is there is whole.
+# Makes the files by $T/edits: lines of new|mend|open|lock|drop, name, uid, shell. passwd is last: who is there is whole.
 edit_account_files() {
   local file status=0
   [ -s "$T/edits" ] || return 0

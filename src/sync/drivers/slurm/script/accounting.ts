@@ -1,7 +1,7 @@
 /** Slurm accounting, from the controller: one account an organization, one association a person, in few calls. */
 export const accounting = String.raw`
 manager() { timeout 30 sacctmgr "$@" < /dev/null 2> "$T/manager" 9>&-; }
-manager_words() { words < "$T/manager"; }
+manager_error() { one_line < "$T/manager"; }
 has_accounting() {
   case $(conf_value AccountingStorageType) in '' | accounting_storage/none) return 1 ;; esac
 }
@@ -14,7 +14,7 @@ apply_accounting() {
   has_accounting || return 0
   cluster=$(conf_value ClusterName) organization=$(rows organization)
   : > "$S/accounting-pending"
-  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_words)"; return 0; }
+  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
   if ! grep -q "^|" "$T/associations"; then
     description=$(manager -nP show account "name=$organization" format=description) || return 0
     case $description in
@@ -30,7 +30,7 @@ apply_accounting() {
   [ ! -s "$T/leave" ] || remove_associations
   associations | sed -n 's/^\([^|][^|]*\)|.*/\1/p' | sort > "$T/have"
   if cmp -s "$T/have" "$T/want"; then rm -f "$S/accounting-pending"
-  else problem accounting "associations are not as they should be yet: $(comm -3 "$T/have" "$T/want" | head -n 5 | words) $(manager_words)"; fi
+  else problem accounting "associations are not as they should be yet: $(comm -3 "$T/have" "$T/want" | head -n 5 | one_line) $(manager_error)"; fi
 }
 
 release_accounting() {
@@ -38,10 +38,10 @@ release_accounting() {
   apply_accounting
   case $failed in *' accounting '*) return 0 ;; esac
   manager -i delete account "name=$organization" "cluster=$cluster" > /dev/null
-  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_words)"; return 0; }
+  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
   # Another cluster of the same slurmdbd may have people in it still.
   [ -n "$(manager -nP show assoc "account=$organization" format=cluster)" ] || manager -i delete account "name=$organization" > /dev/null
-  [ ! -s "$T/associations" ] || problem accounting "the Slurm account $organization cannot be removed: $(manager_words)"
+  [ ! -s "$T/associations" ] || problem accounting "the Slurm account $organization cannot be removed: $(manager_error)"
 }
 
 # Comma-separated names on standard input, at most 400 in a call.

@@ -1,6 +1,6 @@
 /** Unix accounts on a host: made, changed, locked; and what is there already and is not ours. */
 export const accounts = String.raw`
-# Those that are ours, in $T/ours: by our notes, and where those are lost, by what the accounts themselves say.
+# Those that are ours, in $T/ours: by our notes, and where those are lost, by the accounts' comment fields.
 recall_accounts() {
   cat "$S/accounts" > "$T/ours" 2> /dev/null
   cat /dev/null /var/lib/andromeda-slurm/*/accounts > "$T/noted" 2> /dev/null
@@ -25,12 +25,12 @@ plan_accounts() {
     use=$shell
     [ -f "$use" ] && [ -x "$use" ] || use=/bin/bash
     [ -x "$use" ] || use=/bin/sh
-    say "$shell" "$use"
+    emit "$shell" "$use"
   done > "$T/shells"
   awk -v comment="$(comment)" -v today="$(today)" '
-    function conflict(words) { print "conflict", $1, $2, $3, words }
+    function conflict(message) { print "conflict", $1, $2, $3, message }
     s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; next }
-    s == "passwd" { there[$1] = $3; group[$1] = $4; says[$1] = $5; runs[$1] = $7; owner[$3] = $1; next }
+    s == "passwd" { there[$1] = $3; group[$1] = $4; gecos[$1] = $5; login_shell[$1] = $7; owner[$3] = $1; next }
     s == "shadow" {
       expires[$1] = $8
       open[$1] = $8 == "" && $2 !~ /^!/ && $3 != "0" && ($5 == "" || $3 + $5 >= today)
@@ -44,8 +44,8 @@ plan_accounts() {
     }
     !($1 in there) && $2 in owner { conflict("the uid " $2 " belongs to the account " owner[$2] ", which is not ours"); next }
     !($1 in there) { what = $1 in uid ? "mend" : "new" }
-    $1 in there { what = !open[$1] || use[runs[$1]] != runs[$1] ? "alter" : runs[$1] != use[$4] ? "change" : "same" }
-    { print what, $1, $2, $3, $4, use[$4], $1 in there && says[$1] != comment ? "unmarked" : "" }
+    $1 in there { what = !open[$1] || use[login_shell[$1]] != login_shell[$1] ? "alter" : login_shell[$1] != use[$4] ? "change" : "same" }
+    { print what, $1, $2, $3, $4, use[$4], $1 in there && gecos[$1] != comment ? "unmarked" : "" }
     END {
       for (name in uid) if (!(name in wanted)) {
         is = name in there && there[name] == uid[name]
@@ -53,24 +53,24 @@ plan_accounts() {
       }
     }' OFS='\t' FS='\t' s=ours "$T/ours" FS=: s=passwd /etc/passwd s=shadow /etc/shadow \
     FS='\t' s=shells "$T/shells" s=wanted "$T/wanted" > "$T/todo"
-  find_strangers
+  find_foreign
 }
 
-# Names and numbers that a directory service, a group or a home has already. A directory is asked for those that are there
-# only where it has the first word.
-find_strangers() {
+# Names and numbers that a directory service, a group or a home has already. A directory service is asked about
+# those that are there only where nsswitch.conf names it first.
+find_foreign() {
   awk -F '\t' '$1 == "new" { print $2; print $3 }' "$T/todo" > "$T/new"
-  cp "$T/new" "$T/looked"
+  cp "$T/new" "$T/lookups"
   case $(awk '$1 == "passwd:" { print $2 }' /etc/nsswitch.conf 2> /dev/null) in
     '' | files | compat) ;;
-    *) awk -F '\t' '$1 ~ /^(alter|change|same)$/ { print $2 }' "$T/todo" >> "$T/looked" ;;
+    *) awk -F '\t' '$1 ~ /^(alter|change|same)$/ { print $2 }' "$T/todo" >> "$T/lookups" ;;
   esac
   : > "$T/people"; : > "$T/groups"
-  [ ! -s "$T/looked" ] || xargs getent passwd < "$T/looked" | cut -d : -f 1,3 > "$T/people"
+  [ ! -s "$T/lookups" ] || xargs getent passwd < "$T/lookups" | cut -d : -f 1,3 > "$T/people"
   [ ! -s "$T/new" ] || xargs getent group < "$T/new" | cut -d : -f 1,3 > "$T/groups"
   awk -F '\t' '$1 ~ /^(new|mend|alter|change|same)$/ { print "/home/" $2 }' "$T/todo" | xargs -r stat -L -c '%n:%u' 2> /dev/null > "$T/homes"
   awk '
-    function conflict(words) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, words }
+    function conflict(message) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, message }
     s == "people" { person[$1] = $2; number[$2] = $1; next }
     s == "groups" { group[$1] = 1; gid[$2] = $1; next }
     s == "homes" { home[$1] = $2; next }
@@ -107,7 +107,7 @@ apply_accounts() {
   awk -F '\t' '
     $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6 }
     $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6 }' OFS='\t' "$T/todo" > "$T/edits"
-  edit_account_files 2> "$T/out" || problem account "the accounts cannot be written: $(first_words)"
+  edit_account_files 2> "$T/out" || problem account "the accounts cannot be written: $(first_output)"
   end_processes
   make_homes
 }
@@ -119,12 +119,12 @@ make_homes() {
     [ "$state" = ready ] && [ ! -e "/home/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" || { problem home "$new cannot be made"; return 0; }
     { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$uid" "$new/$name"; } > "$T/out" 2>&1 ||
-      { problem home "/home/$name cannot be made: $(first_words)"; rm -rf "$new/$name"; }
+      { problem home "/home/$name cannot be made: $(first_output)"; rm -rf "$new/$name"; }
   done < "$S/accounts"
   [ -d "$new" ] || return 0
   # None is left over where every one failed.
   for name in "$new"/*; do [ ! -d "$name" ] || { chmod 700 "$new"/* && mv -n -t /home "$new"/*; break; }; done > "$T/out" 2>&1 ||
-    problem home "homes cannot be made: $(first_words)"
+    problem home "homes cannot be made: $(first_output)"
   rm -rf "$new"
 }
 

@@ -1,6 +1,6 @@
 /**
  * Slurm configuration on a host: rendered over the site's own files, tried out in a copy, and put in place whole. What was
- * there before is kept until Slurm has shown that it lives with the new one (restart.ts).
+ * there before is kept until Slurm has shown that it runs with the new one (restart.ts).
  */
 export const configuration = String.raw`
 # The files that we have a part in; slurm.conf goes by the name that the lab file gives it.
@@ -26,7 +26,7 @@ stage_etc() {
     printf '%s' "$text" | unpack > "$T/next.etc/$name"
     if [ ! -f "$S/fields" ] && cmp -s "$etc/$name" "$T/next.etc/$name"; then echo "$etc/$name" >> "$S/files"; fi
     if [ -e "$etc/$name" ] && ! grep -qxF "$etc/$name" "$S/files"; then
-      echo "$etc/$name is there already and is not ours." >> "$T/strangers"
+      echo "$etc/$name is there already and is not ours." >> "$T/foreign"
     elif ! cmp -s "$etc/$name" "$T/next.etc/$name"; then echo "etc/$name" >> "$T/changed"; fi
   done < "$T/etc"
   while read -r path; do
@@ -35,7 +35,7 @@ stage_etc() {
   done < "$S/files"
 }
 
-# Tries out what is staged, on a copy, where nothing can be reached. Says what is wrong; nothing where nothing is.
+# Tries out what is staged, on a copy, without a network. Prints what is wrong; nothing where nothing is.
 dry_run() {
   local trial=$T/trial user
   mkdir "$trial" && cp -R "$etc/." "$trial/" 2> /dev/null
@@ -43,9 +43,9 @@ dry_run() {
   for part in $parts; do [ ! -s "$T/next/$part" ] || cp "$T/next/$part" "$trial/$part"; done
   [ "$(basename "$conf")" = slurm.conf ] || rm -f "$trial/$(basename "$conf")"
   cp -R "$T/next.etc/." "$trial/"
-  SLURM_CONF="$trial/slurm.conf" timeout 10 scontrol show hostnames x > "$T/out" 2>&1 9>&- || { complaint; return; }
-  grep -i 'unrecognized key' "$T/out" > /dev/null && { complaint; return; }
-  check_gres "$trial/slurm.conf" || { complaint; return; }
+  SLURM_CONF="$trial/slurm.conf" timeout 10 scontrol show hostnames x > "$T/out" 2>&1 9>&- || { check_error; return; }
+  grep -i 'unrecognized key' "$T/out" > /dev/null && { check_error; return; }
+  check_gres "$trial/slurm.conf" || { check_error; return; }
   user=$(conf_value SlurmUser)
   # Nothing of what a controller does to the world: no programs, no accounting, no state of the real one's.
   find "$trial" -name '*.conf' -type f -exec sed -i -E 's/^[ \t]*(AccountingStorage[A-Za-z]*|JobComp[A-Za-z]*|PriorityType|Slurmctld(LogFile|PidFile|SyslogDebug|PrimaryOnProg|PrimaryOffProg)|StateSaveLocation|(Suspend|Resume|ResumeFail|Reboot|Health[A-Za-z]*)Program|(Prolog|Epilog)Slurmctld|MailProg|SuspendTime|FederationParameters)[ \t]*=/#&/I' {} +
@@ -56,11 +56,11 @@ dry_run() {
   unshare -n true 2> /dev/null || return 0
   unshare -n sh -c 'ip link set lo up; ip addr add 192.0.2.1/32 dev lo
     exec timeout -k 1 4 slurmctld -D -c -f "$1"' check "$trial/slurm.conf" < /dev/null > "$T/out" 2>&1 9>&- &
-  lives $! || complaint
+  survives $! || check_error
   chmod 700 "$T"
 }
 # Whether a controller on trial gets to where it serves, and stays there.
-lives() { # PID
+survives() { # PID
   local tries status
   for tries in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
     kill -0 "$1" 2> /dev/null || break
@@ -81,14 +81,14 @@ check_gres() {
   timeout 5 slurmd -G -N "$node" -f "$1" < /dev/null > "$T/out" 2>&1 9>&-
   ! grep -Eiq 'fatal:|parsing error|unrecognized key' "$T/out"
 }
-complaint() {
+check_error() {
   { grep -E 'fatal|Parsing error|unrecognized key|error:' "$T/out" || cat "$T/out"; } | grep -vEi 'pmix|MPI|MailProg|specified more than once|state file|state save' |
-    sed "s#$T/trial/#$etc/#g; s/^[a-z]*: //" | head -n 3 | words
+    sed "s#$T/trial/#$etc/#g; s/^[a-z]*: //" | head -n 3 | one_line
 }
 
 # Puts what is staged in place; what was there stays in $S/trial until it is confirmed.
 install_staged() {
-  [ -d "$S/trial" ] || { rm -rf "$S/trial.new" && mkdir "$S/trial.new" && keep_current && mv "$S/trial.new" "$S/trial"; } || give_up "$S/trial cannot be made"
+  [ -d "$S/trial" ] || { rm -rf "$S/trial.new" && mkdir "$S/trial.new" && keep_current && mv "$S/trial.new" "$S/trial"; } || abort "$S/trial cannot be made"
   while read -r name; do
     case $name in
       etc/*) grep -qxF "$etc/$(basename "$name")" "$S/files" || echo "$etc/$(basename "$name")" >> "$S/files"
@@ -97,7 +97,7 @@ install_staged() {
       *) if [ -s "$T/next/$name" ]; then replace "$T/next/$name" "$(live "$name")"; else rm -f "$(live "$name")"; fi ;;
     esac
   done < "$T/changed"
-  mkdir -p "$S/blocks" && cp "$T/blocks/"* "$S/blocks/" || give_up "$S/blocks cannot be written"
+  mkdir -p "$S/blocks" && cp "$T/blocks/"* "$S/blocks/" || abort "$S/blocks cannot be written"
 }
 keep_current() {
   local path
@@ -112,7 +112,7 @@ keep_current() {
 replace() {
   if [ -e "$2" ]; then cp -p "$2" "$2.andromeda" && cat "$1" > "$2.andromeda"
   else cp "$1" "$2.andromeda" && chmod 644 "$2.andromeda"; fi &&
-    mv -f "$2.andromeda" "$2" || { rm -f "$2.andromeda"; give_up "$2 cannot be written"; }
+    mv -f "$2.andromeda" "$2" || { rm -f "$2.andromeda"; abort "$2 cannot be written"; }
 }
 
 apply_configuration() {
@@ -129,19 +129,19 @@ apply_configuration() {
     digest=$(cat "$T/next/"* "$T/blocks/"* "$T/etc" | sha256sum | cut -d ' ' -f 1)
     if [ ! -s "$T/changed" ]; then rm -f "$S/refused"; return 0; fi
     if [ -f "$S/refused" ] && [ "$(cut -f 1 "$S/refused")" = "$digest" ]; then refuse "$(cut -f 3- "$S/refused")"; return 0; fi
-    if [ -f "$T/strangers" ]; then reason=$(words < "$T/strangers"); else reason=$(dry_run); fi
+    if [ -f "$T/foreign" ]; then reason=$(one_line < "$T/foreign"); else reason=$(dry_run); fi
     if [ -n "$reason" ]; then refuse "$reason"; return 0; fi
     rm -f "$S/refused"
-    printf '%s' "$digest" > "$S/trying" || give_up "$S/trying cannot be written"
+    printf '%s' "$digest" > "$S/trying" || abort "$S/trying cannot be written"
   fi
   [ -s "$T/changed" ] || return 0
-  has_row role controller || { rm -rf "$S/trial"; say changed configuration; }
+  has_row role controller || { rm -rf "$S/trial"; emit changed configuration; }
   ! has_row role controller || owe reload
   install_staged
   has_row role controller || rm -rf "$S/trial"
 }
-refuse() { # WORDS
+refuse() { # REASON
   refused=yes
-  say "$digest" "$(rows version | cut -f 3)" "$1" | keep "$S/refused"
+  emit "$digest" "$(rows version | cut -f 3)" "$1" | keep "$S/refused"
 }
 `;

@@ -1,9 +1,9 @@
-/** The order of things in each kind of script. */
+/** The order of steps in each kind of script. */
 export const main = String.raw`
 owe_all() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/owe"; while read -r what; do owe "$what"; done < "$T/owe"; }
 
 apply_host() {
-  hold
+  lock_host
   refused=''
   # What restarts is noted before anything changes, so that it is not forgotten when we are cut off.
   owe_all accounts
@@ -15,7 +15,7 @@ apply_host() {
     # One that lost its notes and has what it should have restarts nothing.
     [ ! -f "$S/fields" ] && [ ! -s "$T/changed" ] || owe_all configuration
     apply_starts
-    ! has_row role controller || pay
+    ! has_row role controller || run_owed_steps
     [ -n "$refused" ] || rows field | keep "$S/fields"
   fi
   catch_up_starts
@@ -27,7 +27,7 @@ apply_host() {
 note_version() {
   case $failed in *' account '* | *' home '* | *' process '*) return 0 ;; esac
   if [ -z "$refused" ]; then rows version | keep "$S/current"
-  else say "$(rows version | cut -f 1,2)" "$(cut -f 3 "$S/current" 2> /dev/null || echo 0)" | keep "$S/current"; fi
+  else emit "$(rows version | cut -f 1,2)" "$(cut -f 3 "$S/current" 2> /dev/null || echo 0)" | keep "$S/current"; fi
 }
 
 # What is in force is confirmed when the services that people meet have restarted.
@@ -36,18 +36,18 @@ settle() {
 }
 
 restart_host() {
-  hold
+  lock_host
   refused=''
   owe_all now
-  pay
-  if [ -n "$refused" ]; then say "$(cut -f 1,2 "$S/current")" 0 | keep "$S/current"; fi
+  run_owed_steps
+  if [ -n "$refused" ]; then emit "$(cut -f 1,2 "$S/current")" 0 | keep "$S/current"; fi
   settle
 }
 
 release_host() {
   recall_accounts
   [ -d "$S" ] || [ -s "$T/ours" ] || return 0
-  hold
+  lock_host
   refused=''
   if has_row role controller; then
     cut -f 1 "$T/ours" > "$T/everyone"
@@ -60,11 +60,11 @@ release_host() {
     apply_configuration
     while read -r path; do rm -f "$path"; done < "$S/files"
   fi
-  if has_row role controller; then pay; elif [ -s "$T/changed" ]; then timeout 30 scontrol reconfigure > /dev/null 2>&1; fi
+  if has_row role controller; then run_owed_steps; elif [ -s "$T/changed" ]; then timeout 30 scontrol reconfigure > /dev/null 2>&1; fi
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
   case $failed in '') ;; *) return 0 ;; esac
   awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts" > "$T/edits"
-  edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_words)"
+  edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_output)"
   [ -z "$failed" ] || return 0
   has_row keep configuration || rm -rf "$ours"
   rm -rf "$S"
@@ -77,7 +77,7 @@ main() {
   case $(rows action) in
     apply) apply_host ;;
     restart) restart_host ;;
-    release) release_host; say end; return 0 ;;
+    release) release_host; emit end; return 0 ;;
   esac
   observe_host
 }

@@ -8,26 +8,26 @@ umask 077
 LC_ALL=C; export LC_ALL
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:/opt/slurm/sbin:/opt/slurm/bin"; export PATH
 tab=$(printf '\t')
-say() { local IFS="$tab"; printf '%s\n' "$*"; }
-words() { tr '\n\t' '  ' | cut -c1-700; }
-problem() { failed="$failed $1 "; say problem "$1" "$(printf '%s' "$2" | words)"; }
+emit() { local IFS="$tab"; printf '%s\n' "$*"; }
+one_line() { tr '\n\t' '  ' | cut -c1-700; }
+problem() { failed="$failed $1 "; emit problem "$1" "$(printf '%s' "$2" | one_line)"; }
 # From a part of a pipeline, too, it is the end of all of it.
-give_up() { printf '%s\n' "$1" >&2; kill -TERM $$; exit 1; }
+abort() { printf '%s\n' "$1" >&2; kill -TERM $$; exit 1; }
 rows() { awk -F '\t' -v kind="$1" '$1 == kind { sub(/^[^\t]*\t/, ""); print }' "$T/data"; }
 has_row() { grep -qxF "$1$tab$2" "$T/data"; }
 unpack() { base64 -d; }
 boot_id() { cat /proc/sys/kernel/random/boot_id 2>/dev/null; }
 
 # Replaces a file of ours whole, from standard input.
-keep() { cat > "$1.new" && mv -f "$1.new" "$1" || give_up "$1 cannot be written"; }
+keep() { cat > "$1.new" && mv -f "$1.new" "$1" || abort "$1 cannot be written"; }
 
 is_owed() { [ -f "$S/owed" ] && grep -qxF "$1" "$S/owed"; }
-owe() { is_owed "$1" || printf '%s\n' "$1" >> "$S/owed" || give_up "$S/owed cannot be written"; }
-paid() { [ ! -f "$S/owed" ] || { grep -vxF "$1" "$S/owed" | keep "$S/owed"; }; }
+owe() { is_owed "$1" || printf '%s\n' "$1" >> "$S/owed" || abort "$S/owed cannot be written"; }
+clear_owed() { [ ! -f "$S/owed" ] || { grep -vxF "$1" "$S/owed" | keep "$S/owed"; }; }
 
 # Runs a command of the lab file or a script; what it starts holds neither our lock nor our output.
 run_command() { timeout 120 sh -c "$1" < /dev/null > "$T/out" 2>&1 9>&-; }
-first_words() { head -c 250 "$T/out" | words; }
+first_output() { head -c 250 "$T/out" | one_line; }
 
 # A setting of slurm.conf, read from the file, for Slurm may not answer.
 conf_value() {
@@ -39,11 +39,11 @@ conf_value() {
 
 # Only when all of it has come does anything happen: a connection that breaks must not look like an empty list.
 begin() {
-  mkdir -p -m 711 /run/andromeda-slurm && T=$(mktemp -d /run/andromeda-slurm/XXXXXX) || give_up 'no temporary directory can be made'
+  mkdir -p -m 711 /run/andromeda-slurm && T=$(mktemp -d /run/andromeda-slurm/XXXXXX) || abort 'no temporary directory can be made'
   trap 'unlock_account_files; rm -rf "$T"' EXIT
   trap 'exit 1' HUP INT TERM
-  cat > "$T/data" || give_up 'no temporary file can be written'
-  [ "$(tail -n 1 "$T/data")" = end ] || give_up 'the script came only in part'
+  cat > "$T/data" || abort 'no temporary file can be written'
+  [ "$(tail -n 1 "$T/data")" = end ] || abort 'the script came only in part'
   failed=''
   host=$(uname -n)
   S=/var/lib/andromeda-slurm/$(rows id)
@@ -54,14 +54,14 @@ begin() {
 }
 
 # One at a time on a host, whatever it is called and whoever sent it.
-hold() {
-  mkdir -p -m 700 "$S" || give_up "$S cannot be made"
-  command -v flock > /dev/null || give_up 'flock (util-linux) is missing'
-  exec 9> /var/lib/andromeda-slurm/lock || give_up '/var/lib/andromeda-slurm/lock cannot be written'
-  flock -w 60 9 || give_up 'another change on this host does not end'
+lock_host() {
+  mkdir -p -m 700 "$S" || abort "$S cannot be made"
+  command -v flock > /dev/null || abort 'flock (util-linux) is missing'
+  exec 9> /var/lib/andromeda-slurm/lock || abort '/var/lib/andromeda-slurm/lock cannot be written'
+  flock -w 60 9 || abort 'another change on this host does not end'
   # Of scripts that were killed.
   find /run/andromeda-slurm -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
-  touch "$S/accounts" "$S/files" || give_up "$S cannot be written"
+  touch "$S/accounts" "$S/files" || abort "$S cannot be written"
   [ -s "$S/token" ] || keep "$S/token" < /proc/sys/kernel/random/uuid
 }
 `;

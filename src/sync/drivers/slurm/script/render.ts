@@ -1,5 +1,5 @@
 /**
- * Our part of a Slurm configuration file: a block at its end between two marks. A line of the site's that says the same
+ * Our part of a Slurm configuration file: a block at its end between two marks. A line of the site's that sets the same
  * thing is kept, behind a mark that makes it a comment, so that taking our part away gives the site's file again.
  */
 export const render = String.raw`

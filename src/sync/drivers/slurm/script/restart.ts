@@ -12,23 +12,23 @@ comes_back() {
 
 # restart_controller COMMAND; with what is on trial, or what was there before.
 restart_controller() {
-  if run_command "$1"; then status=0; else status=$?; first_words > "$T/why"; fi
+  if run_command "$1"; then status=0; else status=$?; first_output > "$T/why"; fi
   if [ $status -eq 0 ] && comes_back; then
     timeout 10 scontrol reconfigure > /dev/null 2>&1 && sleep 0.3
     if answers; then confirm; return 0; fi
   fi
-  [ -d "$S/trial" ] || { complain_of_controller "$status"; return 1; }
+  [ -d "$S/trial" ] || { report_controller "$status"; return 1; }
   put_back "$1"
 }
-complain_of_controller() {
+report_controller() {
   if [ "$1" -ne 0 ]; then problem restart "restartController ended with $1: $(cat "$T/why")"
-  else problem restart "slurmctld does not come back: $(last_words)"; fi
+  else problem restart "slurmctld does not come back: $(last_errors)"; fi
 }
-last_words() {
+last_errors() {
   local log
   log=$(conf_value SlurmctldLogFile)
   { if [ -f "$log" ]; then tail -n 40 "$log"; else journalctl -u slurmctld -n 40 --no-pager 2> /dev/null; fi; } |
-    grep -E 'fatal|error' | grep -vEi 'pmix|MPI' | tail -n 2 | sed 's/^\[[^]]*\] //' | words
+    grep -E 'fatal|error' | grep -vEi 'pmix|MPI' | tail -n 2 | sed 's/^\[[^]]*\] //' | one_line
 }
 # Slurm takes up what changed without a restart, where it can: other nodes it takes up only when it starts.
 reload_controller() { # COMMAND
@@ -44,7 +44,7 @@ confirm() { rm -rf "$S/trial" "$S/trying"; }
 
 put_back() { # COMMAND
   local why path
-  why=$(last_words)
+  why=$(last_errors)
   for path in "$S/trial/"*; do
     [ ! -f "$path" ] || replace "$path" "$etc/$(basename "$path")"
   done
@@ -52,11 +52,11 @@ put_back() { # COMMAND
   keep "$S/files" < "$S/trial/.files"
   rm -rf "$S/blocks"
   [ ! -d "$S/trial/.blocks" ] || cp -R "$S/trial/.blocks" "$S/blocks"
-  say "$(cat "$S/trying")" "$(rows version | cut -f 3)" "slurmctld did not live with it, and the last good one was put back: $why" | keep "$S/refused"
+  emit "$(cat "$S/trying")" "$(rows version | cut -f 3)" "slurmctld did not live with it, and the last good one was put back: $why" | keep "$S/refused"
   rm -rf "$S/trial" "$S/trying"
   refused=yes
   run_command "$1" && comes_back && { timeout 10 scontrol reconfigure > /dev/null 2>&1; return 0; }
-  problem restart "slurmctld does not come back with the last good configuration either: $(last_words)"
+  problem restart "slurmctld does not come back with the last good configuration either: $(last_errors)"
   return 1
 }
 
@@ -71,7 +71,7 @@ restart_compute() { # NODE COMMAND
   if [ $taken = yes ]; then timeout 10 scontrol update "NodeName=$1" State=DOWN 'Reason=andromeda: restart' > "$T/out" 2>&1
   else timeout 10 scancel -w "$1" > /dev/null 2>&1; fi
   run_start compute || true
-  run_command "$2" || { problem restart "restartCompute of $1 ended with $?: $(first_words)"; return 1; }
+  run_command "$2" || { problem restart "restartCompute of $1 ended with $?: $(first_output)"; return 1; }
   [ $taken = no ] || for tries in 1 2 3 4 5; do
     case $(timeout 10 scontrol -o show node "$1" 2> /dev/null) in *State=DOWN*) ;; *) break ;; esac
     timeout 10 scontrol update "NodeName=$1" State=RESUME > /dev/null 2>&1; sleep 0.3
@@ -79,7 +79,7 @@ restart_compute() { # NODE COMMAND
 }
 
 # Each thing that is owed and asked for, in the order of the data.
-pay() {
+run_owed_steps() {
   rows step > "$T/steps"
   while IFS="$tab" read -r role name text; do
     owed=$role
@@ -88,15 +88,15 @@ pay() {
     command=$(printf '%s' "$text" | unpack)
     case $role in
       login) run_start login || true
-        run_command "$command" || { problem restart "restartLogin ended with $?: $(first_words)"; continue; } ;;
-      controller) restart_controller "$command" || continue; paid reload ;;
+        run_command "$command" || { problem restart "restartLogin ended with $?: $(first_output)"; continue; } ;;
+      controller) restart_controller "$command" || continue; clear_owed reload ;;
       reload) reload_controller "$command" || continue ;;
-      # Where slurm.conf says that there is none, none is restarted.
-      accounting) [ -f "$conf" ] && ! has_accounting || run_command "$command" || { problem restart "restartAccounting ended with $?: $(first_words)"; continue; } ;;
+      # Where slurm.conf has none, none is restarted.
+      accounting) [ -f "$conf" ] && ! has_accounting || run_command "$command" || { problem restart "restartAccounting ended with $?: $(first_output)"; continue; } ;;
       compute) restart_compute "$name" "$command" || continue ;;
     esac
-    paid "$owed"
-    say done "$owed"
+    clear_owed "$owed"
+    emit done "$owed"
   done < "$T/steps"
 }
 `;

@@ -5,7 +5,7 @@ apply_scripts() {
   local kind
   for kind in prolog epilog; do
     mkdir -p -m 755 "$ours" && chmod 755 "$ours" && mkdir -p -m 755 "$ours/$kind.d" && chmod 755 "$ours/$kind.d" ||
-      give_up "$ours/$kind.d cannot be made"
+      abort "$ours/$kind.d cannot be made"
     printf '#!/bin/sh\nexit 0\n' | keep_script "$ours/$kind.d/00-andromeda"
     site=$(rows site | awk -F '\t' -v kind=$kind '$1 == kind { print $2 }')
     if [ -n "$site" ]; then
@@ -22,10 +22,10 @@ apply_scripts() {
   done
 }
 keep_script() {
-  cat > "$S/script.new" || give_up "$S/script.new cannot be written"
+  cat > "$S/script.new" || abort "$S/script.new cannot be written"
   if cmp -s "$S/script.new" "$1"; then rm "$S/script.new"; return 0; fi
   chmod 755 "$S/script.new" && cp -p "$S/script.new" "$1.andromeda" && mv -f "$1.andromeda" "$(dirname "$1")/.new-$$" &&
-    mv -f "$(dirname "$1")/.new-$$" "$1" || give_up "$1 cannot be written"
+    mv -f "$(dirname "$1")/.new-$$" "$1" || abort "$1 cannot be written"
   rm -f "$S/script.new"
 }
 
@@ -42,7 +42,7 @@ run_start() { # ROLE
   [ -f "$S/start-$1" ] || return 0
   local run="exec sh $S/start-$1"
   [ "$(head -c 2 "$S/start-$1")" != '#!' ] || run="exec $S/start-$1"
-  run_command "$run" || { problem start "the start script of $1 nodes ended with $?: $(first_words)"; return 1; }
+  run_command "$run" || { problem start "the start script of $1 nodes ended with $?: $(first_output)"; return 1; }
   start_mark "$1" | keep "$S/started-$1"
 }
 # After a boot, or where nothing restarts: what has not run since is run.
