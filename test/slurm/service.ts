@@ -39,7 +39,12 @@ export function labOf(slurm: SlurmSettings): Lab {
 
 /** The service with a cluster of these settings, whose login nodes let the gateway in. */
 export async function startService(lab: SlurmLab, changes: Partial<SlurmSettings>): Promise<TestApp> {
-  const service = await startTestApp({ lab: labOf(lab.settings(changes)), sync: { intervalSeconds: 5 } });
+  const service = await startTestApp({
+    lab: labOf(lab.settings(changes)),
+    sync: { intervalSeconds: 5 },
+    // Simulated login nodes end every process of a number on the machine, also those in a cluster's namespaces.
+    config: { uids: { base: 40_000 } },
+  });
   const { body } = await service.business('/operator/gateway', { as: 'root' });
   writeFileSync(join(lab.directory, 'etc/gateway.pub'), `${body.public_key}\n`);
   return service;

@@ -19,6 +19,7 @@ import { writeBackup } from '../../src/store/backup.ts';
 import { openStore } from '../../src/store/index.ts';
 import { lockDataDir } from '../../src/store/lock.ts';
 import { restoreBackup } from '../../src/store/restore.ts';
+import { createHostRecord } from '../../src/sync/drivers/slurm/host-record.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -94,6 +95,20 @@ test('a backup is enough to come back on a new machine: database, keys, nothing 
   // The keys are where they belong, and no longer in the database.
   assert.ok(!readFileSync(join(dataDir, 'andromeda.db')).includes('content of'));
   assert.ok(readFileSync(file).includes('content of'));
+});
+
+test('which hosts of a Slurm cluster have accounts of ours is in a backup: they are cleaned after a restore, too', async () => {
+  using old = await installation();
+  using place = temporaryDirectory();
+  const hostsIn = (dataDir: string) => createHostRecord(join(dataDir, 'clusters/c1/slurm/hosts.json'));
+  const host = { address: 'a1:22', reach: { host: 'a1', port: 22 }, roles: new Set<never>(), nodes: ['a1'] };
+  hostsIn(old.dataDir).add(host);
+  writeFileSync(join(old.dataDir, 'clusters/c1/slurm/hosts.json.new'), 'half of it');
+  await writeBackup(old.dataDir, join(place.path, 'backup'), from);
+  const dataDir = join(place.path, 'data');
+  restoreBackup(join(place.path, 'backup'), dataDir, now);
+  assert.deepEqual(hostsIn(dataDir).left([]), [host]);
+  assert.deepEqual(readdirSync(join(dataDir, 'clusters/c1/slurm')), ['hosts.json']);
 });
 
 test('files that lie elsewhere are in it, and come back where they are missing or another, below the data directory', async () => {
