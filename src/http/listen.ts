@@ -1,7 +1,7 @@
 /** Listening: addresses, TLS, and stopping without cutting requests short. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../domain/error.ts';
 import { type ConnectionLimit, limitConnections, limitRequests } from './connection-limit.ts';
@@ -14,6 +14,8 @@ export interface ListenOptions {
   tls?: { cert: Buffer; key: Buffer } | undefined;
   /** How many may be connected; anybody, as often as they like, when left out. */
   limit?: ConnectionLimit;
+  /** Where they differ from the usual ones. */
+  deadlines?: Partial<Deadlines>;
 }
 
 export interface Listener {
@@ -22,15 +24,40 @@ export interface Listener {
   stop(graceMs: number): Promise<void>;
 }
 
+/** How long a client may leave something half done, in milliseconds, before its connection is destroyed. */
+export interface Deadlines {
+  /** From the first byte, or from the connection, to the end of the headers; for TLS handshakes as well. */
+  headersMs: number;
+  /** To the end of the request. */
+  requestMs: number;
+  /** Between two requests. */
+  keepAliveMs: number;
+  /** Nothing moves in either direction while a reply is made or sent. Longer than any operation takes. */
+  idleMs: number;
+  /** From a refusal of ours to the end, whether or not the client reads it. */
+  closeMs: number;
+}
+
+const defaultDeadlines: Deadlines = {
+  headersMs: 15_000,
+  requestMs: 30_000,
+  keepAliveMs: 75_000,
+  idleMs: 120_000,
+  closeMs: 2_000,
+};
+
 /** Starts listening. Throws `service_unavailable` with a sentence when the address cannot be had. */
 export async function listen(handler: RequestListener, options: ListenOptions): Promise<Listener> {
-  const limits = { requestTimeout: 30_000, headersTimeout: 15_000, keepAliveTimeout: 75_000 };
-  const listener = options.limit ? limitRequests(handler, options.limit) : handler;
-  const server: Server = options.tls
-    ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', ...limits }, listener)
-    : createServer(limits, listener);
+  const deadlines = { ...defaultDeadlines, ...options.deadlines };
+  const server = createHttpServer(options, deadlines, handler);
   if (options.limit) limitConnections(server, options.name, options.limit);
-  server.on('clientError', refuseUnreadable);
+  server.on('clientError', (error, socket) => refuseUnreadable(error, socket, deadlines.closeMs));
+  // Node's own list has no connections that are still in their TLS handshake.
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options)));
     server.listen(options.port, options.host, resolve);
@@ -39,7 +66,9 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
     port: (server.address() as AddressInfo).port,
     stop: (graceMs) =>
       new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        const cut = setTimeout(() => {
+          for (const socket of sockets) socket.destroy();
+        }, graceMs);
         server.close(() => {
           clearTimeout(cut);
           resolve();
@@ -49,8 +78,28 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
   };
 }
 
-/** Answers what Node cannot read as a request, or finds too large, in the words of every other refusal. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler: RequestListener): Server {
+  const { headersMs, requestMs, keepAliveMs, idleMs } = deadlines;
+  const timeouts = {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: Math.min(5_000, headersMs),
+  };
+  const listener = options.limit ? limitRequests(handler, options.limit) : handler;
+  const server: Server = options.tls
+    ? createTlsServer(
+        { ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts },
+        listener,
+      )
+    : createServer(timeouts, listener);
+  // Off by default, and then a client that never reads its reply keeps its connection.
+  server.timeout = idleMs;
+  return server;
+}
+
+/** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, closeMs: number): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const messages: Record<string, string> = {
     HPE_HEADER_OVERFLOW: 'The request headers are too large.',
@@ -64,9 +113,12 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
     'Content-Type: application/json; charset=utf-8',
   ];
   socket.end(`${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  // Destroyed at once, it could take the reply with it; left alone, it stays for as long as the client likes.
+  const destroying = setTimeout(() => socket.destroy(), closeMs);
+  socket.once('close', () => clearTimeout(destroying));
 }
 
-/** What to tell when an address cannot be listened on. */
+/** The error for an address that cannot be listened on. */
 export function listenError(error: NodeJS.ErrnoException, at: Omit<ListenOptions, 'tls'>): DomainError {
   const address = `${at.host}:${at.port}`;
   const reasons: Record<string, string> = {

@@ -1,0 +1,127 @@
+/** Clients that leave something half done: whatever it is, their sockets are gone after the deadlines. */
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { createApi } from '../../src/http/api.ts';
+import { loadDocument } from '../../src/http/document.ts';
+import { type Deadlines, listen } from '../../src/http/listen.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createTrustedProxies } from '../../src/lib/source-address.ts';
+import { startHarness } from '../identity/issuer/harness.ts';
+import { eventually } from '../support/app.ts';
+
+const deadlines = { headersMs: 300, requestMs: 600, keepAliveMs: 500, idleMs: 600_000, closeMs: 200 };
+const each = 40;
+
+const post = (path: string, type: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\n`;
+const halves = (path: string, type: string): Record<string, string> => ({
+  'nothing at all': '',
+  'half a request line': 'GET / HT',
+  'half the headers': `${post(path, type)}Content-`,
+  'half a body': `${post(path, type)}Content-Length: 500\r\n\r\n{"public_key`,
+  'half a body in chunks': `${post(path, type)}Transfer-Encoding: chunked\r\n\r\n5\r\n{"pub\r\n`,
+  'nonsense, and no end of it': 'nonsense\r\n\r\n',
+  'one request and then nothing': 'GET /nothing-here HTTP/1.1\r\nHost: x\r\n\r\n',
+});
+
+const unread = (path: string, times: number) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(times)];
+
+test('half-sent requests hold no socket of an API', async () => {
+  await assertAllGone(createTestApi(), Object.values(halves('/v1/ssh-keys', 'application/json')), each);
+});
+
+test('half-sent requests hold no socket of the issuer', async () => {
+  await using harness = await startHarness();
+  const sent = Object.values(halves('/device/sign-in', 'application/x-www-form-urlencoded'));
+  await assertAllGone(harness.issuer.handle, sent, each);
+});
+
+test('replies that nobody reads hold no socket of an API', async () => {
+  await assertAllGone(createTestApi(), unread('/openapi.json', 300), 4, { idleMs: 1_000 });
+});
+
+test('replies that nobody reads hold no socket of the issuer', async () => {
+  await using harness = await startHarness();
+  const sent = unread('/.well-known/openid-configuration', 2_000);
+  await assertAllGone(harness.issuer.handle, sent, 4, { idleMs: 1_000 });
+});
+
+test('a stop cuts connections that have sent nothing', async () => {
+  const listener = await listen(() => {}, { name: 'test', host: '127.0.0.1', port: 0 });
+  const socket = connect(listener.port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const closed = once(socket, 'close');
+  await listener.stop(50);
+  socket.resume();
+  await closed;
+});
+
+/** Sends each text `times` times on connections of its own; every second client reads nothing. */
+async function assertAllGone(
+  handler: RequestListener,
+  texts: readonly string[],
+  times: number,
+  more: Partial<Deadlines> = {},
+): Promise<void> {
+  const listener = await listen(handler, {
+    name: 'test',
+    host: '127.0.0.1',
+    port: 0,
+    deadlines: { ...deadlines, ...more },
+  });
+  const accepted: Socket[] = [];
+  const onAccepted = (message: unknown) => {
+    const { socket } = message as { socket: Socket };
+    if (socket.localPort === listener.port) accepted.push(socket);
+  };
+  subscribe('net.server.socket', onAccepted);
+  const clients: Socket[] = [];
+  // `allowHalfOpen`: a client that does not close its side when the server has closed its own.
+  const open = (text: string, reads: boolean) => {
+    const client = connect({ port: listener.port, host: '127.0.0.1', allowHalfOpen: true });
+    client.on('error', () => {});
+    if (reads) client.resume();
+    client.write(text);
+    clients.push(client);
+  };
+  try {
+    for (const text of texts) for (let n = 0; n < times; n += 1) open(text, n % 2 === 1);
+    const count = clients.length;
+    await eventually(
+      async () => accepted.length,
+      (length) => length === count,
+      60_000,
+    );
+    const left = await eventually(
+      async () => accepted.filter((socket) => !socket.destroyed).length,
+      (open) => open === 0,
+      60_000,
+    );
+    assert.equal(left, 0);
+  } finally {
+    unsubscribe('net.server.socket', onAccepted);
+    for (const client of clients) client.destroy();
+    await listener.stop(0);
+  }
+}
+
+function createTestApi(): RequestListener {
+  return createApi({
+    name: 'business',
+    document: loadDocument('business'),
+    url: 'http://127.0.0.1',
+    sibling: { title: 'Platform', url: '' },
+    signIn: { issuer: 'http://127.0.0.1', clientId: 'docs', scopes: [], audiences: [] },
+    operations: { registerSshKey: async () => ({}) },
+    deps: {},
+    authenticate: async () => 'user_1',
+    checkReady: async () => {},
+    proxies: createTrustedProxies([]),
+    log: createLogger('error', () => {}),
+    now: () => 0,
+  });
+}
