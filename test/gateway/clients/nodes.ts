@@ -7,7 +7,7 @@ import { after, before, describe, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../../src/gateway/index.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { type LoginNode, startLoginNode } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import { type ListeningNode, startListeningNode } from '../../sync/login-node/listening.ts';
 import { type Lab, openLab, whyNot } from '../lab.ts';
 
 export type Kind = 'sshd' | 'the embedded login node';
@@ -28,7 +28,7 @@ export function withEachNode(
   for (const kind of ['sshd', 'the embedded login node'] as const)
     describe(`${what}, to ${kind}`, { skip: whyNot }, () => {
       const at = { kind } as At;
-      let node: LoginNode | undefined;
+      let node: ListeningNode | undefined;
       before(async () => {
         // No home: what this machine's root has in its start-up files is none of these tests' business.
         at.lab = await openLab(limits, ['SetEnv HOME=/nonexistent']);
@@ -49,16 +49,16 @@ export function withEachNode(
 }
 
 /** Puts an embedded login node in the place of the lab's sshd. */
-async function embeddedNode(lab: Lab): Promise<LoginNode> {
+async function embeddedNode(lab: Lab): Promise<ListeningNode> {
   const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/bash' };
-  const node = await startLoginNode({
+  const node = await startListeningNode({
     dataDir: join(lab.dir, 'node-data'),
     authorizedKey: readFileSync(join(lab.dir, 'client.pub'), 'utf8').trim(),
     accounts: [account],
     log: createLogger('warn', () => {}),
   });
   lab.route.username = account.username;
-  lab.route.loginNode = { host: node.host, port: node.port, hostKey: node.hostKey };
+  lab.route.loginNode = { host: '127.0.0.1', port: node.port, hostKey: node.hostKey };
   return node;
 }
 

@@ -4,12 +4,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../../src/lib/log.ts';
-import {
-  type Account,
-  type LoginNode,
-  type LoginNodeOptions,
-  startLoginNode,
-} from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import { type ListeningNode, type ListeningNodeOptions, startListeningNode } from './listening.ts';
 
 export const isRoot = process.getuid?.() === 0;
 
@@ -36,10 +32,10 @@ export const bob: Account = {
 
 export interface Bench {
   dir: string;
-  node: LoginNode;
+  node: ListeningNode;
   key: string;
   events: { event: string; level: string }[];
-  options: LoginNodeOptions;
+  options: ListeningNodeOptions;
 }
 
 export interface Result {
@@ -51,7 +47,7 @@ export interface Result {
 /** Starts a login node; it and its directory are gone when the test is over. */
 export async function bench(
   t: { after(cleanup: () => Promise<void>): unknown },
-  more: Partial<LoginNodeOptions> = {},
+  more: Partial<ListeningNodeOptions> = {},
 ): Promise<Bench> {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-'));
   // The accounts must get through to their homes where there is no mount namespace.
@@ -59,19 +55,19 @@ export async function bench(
   const key = join(dir, 'key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   const events: Bench['events'] = [];
-  const options: LoginNodeOptions = {
+  const options: ListeningNodeOptions = {
     dataDir: join(dir, 'data'),
     authorizedKey: readFileSync(`${key}.pub`, 'utf8').trim(),
     accounts: [ada, bob],
     log: createLogger('debug', (line) => events.push(JSON.parse(line))),
     ...more,
   };
-  let node: LoginNode | undefined;
+  let node: ListeningNode | undefined;
   t.after(async () => {
     await node?.stop();
     rmSync(dir, { recursive: true, force: true });
   });
-  node = await startLoginNode(options);
+  node = await startListeningNode(options);
   return { dir, node, key, events, options };
 }
 
@@ -113,9 +109,9 @@ export function run(program: string, args: string[], input: string | Buffer = ''
 export const ssh = (at: Bench, command: string, input: string | Buffer = '') =>
   run('ssh', sshArguments(at, command), input);
 
-/** Waits until something holds, at most five seconds. */
+/** Waits until something holds, at most 30 seconds: processes start slowly where many tests run. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let round = 0; round < 100; round++) {
+  for (let round = 0; round < 600; round++) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

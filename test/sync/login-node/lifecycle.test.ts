@@ -7,8 +7,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Account, startLoginNode } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/drivers/simulated/login-node/index.ts';
 import { ada, alive, bench, bob, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
+import { startListeningNode } from './listening.ts';
 
 const skip = missing('ssh');
 const firstLine = (child: ReturnType<typeof spawn>) =>
@@ -149,7 +150,7 @@ test('homes and the host key outlive a restart, sessions do not', { skip }, asyn
   assert.equal(at.node.running, false);
   assert.ok(!alive(Number(pid)));
   assert.equal(statSync(join(at.dir, 'data/host_key')).mode & 0o777, 0o600);
-  const again = await startLoginNode(at.options);
+  const again = await startListeningNode(at.options);
   t.after(() => again.stop());
   assert.equal(again.hostKey, at.node.hostKey);
   assert.equal((await ssh({ ...at, node: again }, 'cat file')).stdout, 'kept\n');

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLogger } from '../../../src/lib/log.ts';
-import { startLoginNode } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import { startListeningNode } from './listening.ts';
 
 const [dir = '', publicKey = ''] = process.argv.slice(2);
 const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/sh' };
-const node = await startLoginNode({
+const node = await startListeningNode({
   dataDir: join(dir, 'data'),
   authorizedKey: readFileSync(publicKey, 'utf8').trim(),
   accounts: [account],

@@ -1,7 +1,7 @@
 /**
  * One channel of the connection protocol (RFC 4254, section 5): its windows, its order of bytes, EOF and
  * CLOSE. It knows nothing of what runs behind it. Memory is bounded both ways: the other side may send only
- * what `credit` has given back, and `send` says when to stop.
+ * what `credit` has given back, and `send` returns false when to stop.
  */
 import type { Socket } from 'node:net';
 import type { Transport } from './transport.ts';
@@ -15,8 +15,8 @@ const extendedStderr = 1;
 export type Output = 'stdout' | 'stderr';
 
 /**
- * What the other side does on the channel. `closed` says that it takes and sends nothing more; whoever hears it
- * calls `close`, now or later. It comes again, with false, when the connection is lost before that.
+ * What the other side does on the channel. `closed`: it takes and sends nothing more; the handler calls
+ * `close`, now or later. It comes again, with false, when the connection is lost before that.
  */
 export interface ChannelEvents {
   data(chunk: Buffer): void;
@@ -57,10 +57,6 @@ export class Channel {
     this.remoteId = remote.id;
     this.#sendWindow = remote.window;
     this.#remotePacket = Math.max(1, Math.min(remote.packet, maxPacket));
-  }
-
-  get closing(): boolean {
-    return this.#sentClose;
   }
 
   /** Queues output. False: hold further output until `onceDrained` calls. */
@@ -104,7 +100,7 @@ export class Channel {
     if (this.#queue.length === 0) for (const done of this.#whenEmpty.splice(0)) done();
   }
 
-  /** Says that `bytes` of received data were used up, so that the other side may send as much again. */
+  /** Reports `bytes` of received data as used up, so that the other side may send as much again. */
   credit(bytes: number): void {
     this.#consumed += bytes;
     if (this.#consumed < receiveWindow / 4 || this.#sentClose || this.#gotEof) return;

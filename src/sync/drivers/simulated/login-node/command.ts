@@ -1,13 +1,13 @@
-/** From what a client asks for to the program that runs: environment, wrapper script, place. */
+/** From what a client asks for to the program that runs: environment, wrapper script, sandbox. */
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { roomProcess } from './entry.ts';
 import type { Account } from './messages.ts';
-import { asAccount, type Place, requireOrdinary, systemPath } from './place.ts';
+import { ownProgram } from './own-program.ts';
+import { asAccount, requireOrdinary, type Sandbox, systemPath } from './sandbox.ts';
 import type { Program } from './spawn.ts';
 
 export interface SessionContext {
-  place: Place;
+  sandbox: Sandbox;
   account: Account;
   home: string;
   /** "client-address client-port server-address server-port" */
@@ -20,7 +20,7 @@ export interface TerminalContext {
   stty: string[];
 }
 
-/** What every session begins with: terminal modes (as many words as $1 says), then the home directory. */
+/** What every session begins with: terminal modes (as many arguments as $1 says), then the home directory. */
 const begin = `
 n=$1; shift
 if [ "$n" -gt 0 ]; then
@@ -60,15 +60,15 @@ export function shellProgram(
 /** The system's sftp server, or our own where there is none or where it would not know the account. */
 export function sftpProgram(context: SessionContext, choice: 'system' | 'own'): Program {
   const system = sftpServers.find((path) => existsSync(path));
-  if (choice === 'system' && system && hasName(context.place)) {
+  if (choice === 'system' && system && hasName(context.sandbox)) {
     return wrapped(context, `${begin}exec "$1"`, [system], undefined);
   }
   return ownSftpProgram(context);
 }
 
 /** sftp-server refuses a uid without an entry in passwd; only the namespace has one for every account. */
-function hasName(place: Place): boolean {
-  if (place.kind !== 'self') return place.kind === 'namespace';
+function hasName(sandbox: Sandbox): boolean {
+  if (sandbox.kind !== 'self') return sandbox.kind === 'namespace';
   try {
     return userInfo().uid >= 0;
   } catch {
@@ -81,17 +81,17 @@ function hasName(place: Place): boolean {
  * may not be able to read our code.
  */
 function ownSftpProgram(context: SessionContext): Program {
-  const { place, account } = context;
+  const { sandbox, account } = context;
   const env = environment(context, undefined);
-  if (place.kind === 'self') return { ...roomProcess('sftp'), env };
+  if (sandbox.kind === 'self') return { ...ownProgram('sftp'), env };
   requireOrdinary(account);
   const ids = [String(account.uid), String(account.gid)];
-  if (place.kind === 'root') {
-    const { file, args } = roomProcess('sftp');
+  if (sandbox.kind === 'root') {
+    const { file, args } = ownProgram('sftp');
     return { file, args: [...args, ...ids], env };
   }
-  const { file, args } = roomProcess('sftp', place);
-  return { file: 'nsenter', args: [...place.enter, '--', file, ...args, ...ids], env };
+  const { file, args } = ownProgram('sftp', sandbox);
+  return { file: 'nsenter', args: [...sandbox.enter, '--', file, ...args, ...ids], env };
 }
 
 function wrapped(
@@ -102,12 +102,12 @@ function wrapped(
 ): Program {
   const stty = terminal?.stty ?? [];
   const shArgs = ['-c', script, 'sh', String(stty.length), ...stty, ...args];
-  return asAccount(context.place, context.account, '/bin/sh', shArgs, environment(context, terminal));
+  return asAccount(context.sandbox, context.account, '/bin/sh', shArgs, environment(context, terminal));
 }
 
 function environment(context: SessionContext, terminal: TerminalContext | undefined): Record<string, string> {
   const { account, home, sshConnection } = context;
-  const words = sshConnection.split(' ');
+  const parts = sshConnection.split(' ');
   return {
     HOME: home,
     USER: account.username,
@@ -116,7 +116,7 @@ function environment(context: SessionContext, terminal: TerminalContext | undefi
     PATH: systemPath,
     LANG: 'C.UTF-8',
     SSH_CONNECTION: sshConnection,
-    SSH_CLIENT: [words[0], words[1], words[3]].join(' '),
+    SSH_CLIENT: [parts[0], parts[1], parts[3]].join(' '),
     ...(terminal ? { TERM: terminal.term, SSH_TTY: terminal.path } : {}),
   };
 }

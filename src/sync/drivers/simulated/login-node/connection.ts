@@ -16,76 +16,105 @@ export interface OpenRequest {
   refuse(reason: number, description: string): void;
 }
 
-/** What a channel does with a request; true is success. */
-export type RequestHandler = (type: string, details: WireReader) => boolean;
-
 export interface ConnectionHandlers {
   /** Sessions come here, and forwardings; any other type is refused before. */
   open(request: OpenRequest): void;
+  /** A request on an open channel; true is success. */
   request(channel: Channel, type: string, details: WireReader): boolean;
 }
 
-export interface ConnectionLayer {
-  receive(message: Buffer): void;
+export class ConnectionLayer {
+  readonly #transport: Transport;
+  readonly #socket: Socket;
+  readonly #handlers: ConnectionHandlers;
+  readonly #channels = new Map<number, Channel>();
+  #nextId = 0;
+  #pending = 0;
+  #alive = true;
+
+  constructor(transport: Transport, socket: Socket, handlers: ConnectionHandlers) {
+    this.#transport = transport;
+    this.#socket = socket;
+    this.#handlers = handlers;
+    socket.on('drain', () => {
+      for (const channel of this.#channels.values()) channel.pump();
+    });
+  }
+
+  /** Takes one message. Throws when it breaks the protocol. */
+  receive(bytes: Buffer): void {
+    const message = new WireReader(bytes);
+    const type = message.byte();
+    switch (type) {
+      case SSH.GLOBAL_REQUEST: {
+        // Remote forwarding and everything else is refused; this refusal also answers keepalives.
+        message.text();
+        if (message.bool()) this.#transport.requestFailure();
+        return;
+      }
+      case SSH.CHANNEL_OPEN:
+        this.#open(message);
+        return;
+      case SSH.CHANNEL_WINDOW_ADJUST:
+      case SSH.CHANNEL_DATA:
+      case SSH.CHANNEL_EOF:
+      case SSH.CHANNEL_CLOSE:
+      case SSH.CHANNEL_REQUEST:
+        this.#toChannel(type, message);
+        return;
+      // Others need no answer: replies to ssh2's keepalives, data for stderr, and replies to what is never asked here.
+    }
+  }
+
   /** The socket is gone: every channel ends. */
-  lost(): void;
-}
+  lost(): void {
+    this.#alive = false;
+    for (const channel of [...this.#channels.values()]) channel.end(false);
+  }
 
-export function connectionLayer(
-  transport: Transport,
-  socket: Socket,
-  handlers: ConnectionHandlers,
-): ConnectionLayer {
-  const channels = new Map<number, Channel>();
-  let nextId = 0;
-  let pending = 0;
-  let alive = true;
-  socket.on('drain', () => {
-    for (const channel of channels.values()) channel.pump();
-  });
-
-  function open(message: WireReader): void {
+  #open(message: WireReader): void {
     const type = message.text();
     const remote = { id: message.uint32(), window: message.uint32(), packet: message.uint32() };
     const fail = (reason: number, description: string) =>
-      transport.channelOpenFail(remote.id, reason, description);
+      this.#transport.channelOpenFail(remote.id, reason, description);
     if (type !== 'session' && type !== 'direct-tcpip') {
       const forwarding = type.startsWith('direct-') || type.startsWith('forwarded-');
       fail(forwarding ? OPEN_FAILURE.PROHIBITED : OPEN_FAILURE.UNKNOWN_TYPE, `${type} is not possible here`);
       return;
     }
-    if (channels.size + pending >= maxChannels) {
+    if (this.#channels.size + this.#pending >= maxChannels) {
       fail(OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels');
       return;
     }
-    pending += 1;
+    this.#pending += 1;
     let answered = false;
     const answer = () => {
       if (answered) return false;
       answered = true;
-      pending -= 1;
-      return alive;
+      this.#pending -= 1;
+      return this.#alive;
     };
-    handlers.open({
+    this.#handlers.open({
       type,
       details: message,
-      accept() {
-        if (!answer()) return undefined;
-        const local = nextId++;
-        const channel = new Channel(transport, socket, remote, () => channels.delete(local));
-        channels.set(local, channel);
-        transport.channelOpenConfirm(remote.id, local, receiveWindow, maxPacket);
-        return channel;
-      },
+      accept: () => (answer() ? this.#accept(remote) : undefined),
       refuse(reason, description) {
         if (answer()) fail(reason, description);
       },
     });
   }
 
-  function toChannel(type: number, message: WireReader): void {
+  #accept(remote: { id: number; window: number; packet: number }): Channel {
+    const local = this.#nextId++;
+    const channel = new Channel(this.#transport, this.#socket, remote, () => this.#channels.delete(local));
+    this.#channels.set(local, channel);
+    this.#transport.channelOpenConfirm(remote.id, local, receiveWindow, maxPacket);
+    return channel;
+  }
+
+  #toChannel(type: number, message: WireReader): void {
     const id = message.uint32();
-    const channel = channels.get(id);
+    const channel = this.#channels.get(id);
     if (!channel) throw new RangeError(`message ${type} for channel ${id}, which is not open`);
     switch (type) {
       case SSH.CHANNEL_WINDOW_ADJUST:
@@ -103,36 +132,8 @@ export function connectionLayer(
       case SSH.CHANNEL_REQUEST: {
         const request = message.text();
         const wantReply = message.bool();
-        channel.reply(wantReply, handlers.request(channel, request, message));
+        channel.reply(wantReply, this.#handlers.request(channel, request, message));
       }
     }
   }
-
-  return {
-    receive(bytes) {
-      const message = new WireReader(bytes);
-      const type = message.byte();
-      switch (type) {
-        case SSH.GLOBAL_REQUEST: {
-          // Remote forwarding and everything else is refused; this refusal also answers keepalives.
-          message.text();
-          if (message.bool()) transport.requestFailure();
-          return;
-        }
-        case SSH.CHANNEL_OPEN:
-          return open(message);
-        case SSH.CHANNEL_WINDOW_ADJUST:
-        case SSH.CHANNEL_DATA:
-        case SSH.CHANNEL_EOF:
-        case SSH.CHANNEL_CLOSE:
-        case SSH.CHANNEL_REQUEST:
-          return toChannel(type, message);
-        // Others need no answer: replies to ssh2's keepalives, data for stderr, and replies to what is never asked here.
-      }
-    },
-    lost() {
-      alive = false;
-      for (const channel of [...channels.values()]) channel.end(false);
-    },
-  };
 }

@@ -6,7 +6,6 @@ import {
   closeSync,
   constants,
   existsSync,
-  type FSWatcher,
   fchmodSync,
   ftruncateSync,
   lchownSync,
@@ -20,18 +19,18 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/log.ts';
 import type { Account } from './messages.ts';
-import { areNamesShown, ownDirectory, type Place, type PlaceDirs, showNames } from './place.ts';
+import { areNamesMounted, mountNames, ownDirectory, type Sandbox, type SandboxFiles } from './sandbox.ts';
 
 const homesAtOnce = 50;
 
-/** Makes the directories and files that a place is made of. Homes of earlier runs stay as they are. */
-export function prepareDirs(dataDir: string, code: string): PlaceDirs {
+/** Makes the directories and files that a sandbox is made of. Homes of earlier runs stay as they are. */
+export function prepareFiles(dataDir: string, code: string): SandboxFiles {
   const homes = join(dataDir, 'home');
   const own = join(homes, ownDirectory);
-  const dirs = { homes, passwd: join(own, 'passwd'), group: join(own, 'group'), code };
+  const files = { homes, passwd: join(own, 'passwd'), group: join(own, 'group'), code };
   // 0711: without a mount namespace the accounts must pass through to their homes, but nobody may list whose there are.
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   mkdirSync(homes, { recursive: true });
@@ -39,38 +38,38 @@ export function prepareDirs(dataDir: string, code: string): PlaceDirs {
   mkdirSync(own, { recursive: true, mode: 0o700 });
   // Where an earlier version had them, for everybody to read.
   for (const name of ['passwd', 'group']) rmSync(join(dataDir, name), { force: true });
-  writeNames(dirs, []);
-  return dirs;
+  writeNames(files, []);
+  return files;
 }
 
 /** The home of an account as its sessions see it. */
-export function homeOf(place: Place, dirs: PlaceDirs, account: Account): string {
-  return place.kind === 'namespace' ? `/home/${account.username}` : join(dirs.homes, account.username);
+export function homeOf(sandbox: Sandbox, files: SandboxFiles, account: Account): string {
+  return sandbox.kind === 'namespace' ? `/home/${account.username}` : join(files.homes, account.username);
 }
 
 /** Makes every account's home and checks that the account can get there. Throws a sentence for the operator. */
 export async function prepareHomes(
-  place: Place,
-  dirs: PlaceDirs,
+  sandbox: Sandbox,
+  files: SandboxFiles,
   accounts: readonly Account[],
 ): Promise<void> {
   for (const [index, account] of accounts.entries()) {
     // There can be thousands, and sessions under way go on.
-    if (index % homesAtOnce === homesAtOnce - 1) await nextTurn();
-    makeHome(place, join(dirs.homes, account.username), account);
+    if (index % homesAtOnce === homesAtOnce - 1) await yieldToEventLoop();
+    makeHome(sandbox, join(files.homes, account.username), account);
   }
-  if (place.kind === 'namespace') writeNames(dirs, accounts);
+  if (sandbox.kind === 'namespace') writeNames(files, accounts);
   const [first] = accounts;
-  if (place.kind === 'root' && first) await requireReachable(dirs.homes, first);
+  if (sandbox.kind === 'root' && first) await requireReachable(files.homes, first);
 }
 
-function makeHome(place: Place, home: string, account: Account): void {
+function makeHome(sandbox: Sandbox, home: string, account: Account): void {
   const created = !existsSync(home);
   if (created) {
     mkdirSync(home, { mode: 0o700 });
     chmodSync(home, 0o700);
   }
-  if (place.kind !== 'self') {
+  if (sandbox.kind !== 'self') {
     const { uid, gid } = lstatSync(home);
     if (created) chownSync(home, account.uid, account.gid);
     else if (uid !== account.uid || gid !== account.gid) lchownSync(home, account.uid, account.gid);
@@ -93,38 +92,42 @@ async function requireReachable(homes: string, account: Account): Promise<void> 
 }
 
 /**
- * Keeps the names that the namespace shows: when this machine's passwd or group is replaced, as every tool that edits
- * them does it, the mount on it is gone. `repair` looks, and mounts again where that is so.
+ * Keeps the account names in the namespace: when this machine's passwd or group is replaced, as every tool that edits
+ * them does it, the mount on it is gone. Returns what checks, and mounts again where that is so.
  */
-export function keepNames(place: Place, dirs: PlaceDirs, accounts: () => readonly Account[], log: Logger) {
+export function keepNamesMounted(
+  sandbox: Sandbox,
+  files: SandboxFiles,
+  accounts: () => readonly Account[],
+  log: Logger,
+): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
+  if (sandbox.kind !== 'namespace') return () => last;
   let written = versionOfNames();
+  const isCurrent = () => areNamesMounted(sandbox, files) && written === versionOfNames();
   const repair = () => {
-    if (place.kind !== 'namespace') return last;
-    const isAsItWas = () => areNamesShown(place, dirs) && written === versionOfNames();
-    if (isAsItWas()) return last;
+    if (isCurrent()) return last;
     last = last
       .then(async () => {
-        if (isAsItWas()) return;
+        if (isCurrent()) return;
         written = versionOfNames();
-        writeNames(dirs, accounts());
-        await showNames(place, dirs);
+        writeNames(files, accounts());
+        await mountNames(sandbox, files);
       })
       .catch((error) => log.warn('login_node_names_lost', { error }));
     return last;
   };
-  let watcher: FSWatcher | undefined;
   try {
-    if (place.kind === 'namespace') watcher = watch('/etc', { persistent: false }, () => void repair());
-    watcher?.on('error', () => watcher?.close());
+    const watcher = watch('/etc', { persistent: false }, () => void repair());
+    watcher.on('error', () => watcher.close());
   } catch {
     // Then it is noticed when the next session begins.
   }
-  return { repair };
+  return repair;
 }
 
 /** This machine's passwd and group with the accounts added. Written in place: the mount is of the inode. */
-function writeNames(dirs: PlaceDirs, accounts: readonly Account[]): void {
+function writeNames(files: SandboxFiles, accounts: readonly Account[]): void {
   const taken = (position: number, ids: Set<string>, names: Set<string>) => (line: string) => {
     const fields = line.split(':');
     return line !== '' && !names.has(fields[0] ?? '') && !ids.has(fields[position] ?? '');
@@ -136,8 +139,8 @@ function writeNames(dirs: PlaceDirs, accounts: readonly Account[]): void {
     ({ username, uid, gid, shell }) => `${username}:x:${uid}:${gid}::/home/${username}:${plain(shell)}`,
   );
   const groups = accounts.map(({ username, gid }) => `${username}:x:${gid}:`);
-  writeInPlace(dirs.passwd, lines([...users, ...read('/etc/passwd').filter(taken(2, uids, names))]));
-  writeInPlace(dirs.group, lines([...groups, ...read('/etc/group').filter(taken(2, gids, names))]));
+  writeInSandbox(files.passwd, lines([...users, ...read('/etc/passwd').filter(taken(2, uids, names))]));
+  writeInSandbox(files.group, lines([...groups, ...read('/etc/group').filter(taken(2, gids, names))]));
 }
 
 /** Another text where this machine's passwd or group is another than before. */
@@ -146,8 +149,8 @@ function versionOfNames(): string {
   return states.map((state) => `${state?.ino} ${state?.mtimeMs}`).join(', ');
 }
 
-/** At no time is the file shorter than what it was or will be: sessions look into it meanwhile. */
-function writeInPlace(file: string, text: string): void {
+/** At no time is the file shorter than what it was or will be: sessions read it meanwhile. */
+function writeInSandbox(file: string, text: string): void {
   const bytes = Buffer.from(text);
   if (existsSync(file) && bytes.equals(readFileSync(file))) return;
   const fd = openSync(file, constants.O_WRONLY | constants.O_CREAT, 0o644);

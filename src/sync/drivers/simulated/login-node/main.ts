@@ -1,5 +1,5 @@
 /**
- * Entry of this room's processes. `serve`: the login node; everything it needs comes over IPC, and it lives no
+ * Entry of the login node's processes. `serve`: the login node; everything it needs comes over IPC, and it lives no
  * longer than the server that started it. `sftp [uid gid]`: the built-in sftp server of one session.
  */
 void run(process.argv.slice(2));

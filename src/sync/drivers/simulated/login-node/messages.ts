@@ -1,11 +1,11 @@
-/** What the server's process and the login node's process say to each other. */
+/** The messages between the server's process and the login node's process. */
 import type { EventLevel, EventName, LogEvents } from '../../../../lib/log.ts';
 
 export interface Account {
   username: string;
   uid: number;
   gid: number;
-  /** As the contract reports it, `/home/<username>`; where a session really lives, see `place.ts`. */
+  /** As the contract reports it, `/home/<username>`; where a session really lives, see `sandbox.ts`. */
   home: string;
   shell: string;
 }
@@ -18,8 +18,8 @@ export interface Settings {
   sftp: 'system' | 'own';
   /** False: no mount namespace, even where one is possible. */
   namespace: boolean;
-  /** The port on which the server's process takes connections and hands them over; left out: one of its own. */
-  port?: number | undefined;
+  /** The port on which the server's process takes connections; it hands them over. */
+  port: number;
 }
 
 export type ToLoginNode =
@@ -30,7 +30,7 @@ export type ToLoginNode =
   | { type: 'stop' };
 
 export type FromLoginNode =
-  | { type: 'ready'; port: number; hostKey: string }
+  | { type: 'ready' }
   | { type: 'failed'; message: string }
   | { type: 'accounts'; id: number; error: string | undefined }
   | { type: 'log'; level: EventLevel; event: EventName; fields: LogEvents[EventName] };

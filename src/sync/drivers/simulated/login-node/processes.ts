@@ -1,6 +1,6 @@
 /**
  * Ends what sessions have started, also what they left behind in the background. When an account goes, that is every
- * process with its number in any of the four places where Linux keeps it: nothing else holds against somebody who hides
+ * process with its number in any of the four fields where Linux keeps it: nothing else holds against somebody who hides
  * in namespaces and environments of their own. Sessions of other login nodes, where the same person has the same
  * number, are spared. When the login node stops, it is what runs in its mount namespace, or what has an environment
  * that names a connection to its port.
@@ -9,15 +9,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Place } from './place.ts';
+import type { Sandbox } from './sandbox.ts';
 
 const grace = 150;
 const rounds = 40;
 /** By which a login node's process is known: those of root cannot be imitated. */
 const title = 'andromeda login node';
 
-export interface Whose {
-  place: Place;
+export interface Scope {
+  sandbox: Sandbox;
   port: number;
   /** Left out: everything of this login node, whoever it belongs to. */
   accounts?: readonly { username: string; uid: number; gid: number }[];
@@ -29,18 +29,18 @@ export function nameLoginNode(): void {
 }
 
 /** Asks the processes to go, then makes them. Throws when some are left all the same. */
-export async function endProcesses(whose: Whose): Promise<void> {
-  if (signalAll(whose, 'SIGHUP') > 0) {
-    signalAll(whose, 'SIGCONT');
+export async function endProcesses(scope: Scope): Promise<void> {
+  if (signalAll(scope, 'SIGHUP') > 0) {
+    signalAll(scope, 'SIGCONT');
     await sleep(grace);
   }
   // Some start others faster than they can be found: the kernel ends all of a number at once, where none is spared.
-  if (whose.place.kind !== 'self') {
-    const spared = look(whose).spared;
-    for (const account of whose.accounts ?? []) if (!spared.has(account.uid)) await endNumber(account);
+  if (scope.sandbox.kind !== 'self') {
+    const spared = findProcesses(scope).spared;
+    for (const account of scope.accounts ?? []) if (!spared.has(account.uid)) await endNumber(account);
   }
-  for (let round = 0; signalAll(whose, 'SIGKILL') > 0; round++) {
-    // One process may start another while we look: look again until there is none.
+  for (let round = 0; signalAll(scope, 'SIGKILL') > 0; round++) {
+    // One process may start another during the search: search again until there is none.
     if (round === rounds) throw new Error('Processes of accounts that must go cannot be ended.');
     await sleep(10);
   }
@@ -52,9 +52,9 @@ async function endNumber({ uid, gid }: { uid: number; gid: number }): Promise<vo
   await once(child, 'close').catch(() => undefined);
 }
 
-function signalAll(whose: Whose, signal: NodeJS.Signals): number {
+function signalAll(scope: Scope, signal: NodeJS.Signals): number {
   let found = 0;
-  for (const pid of look(whose).found) {
+  for (const pid of findProcesses(scope).found) {
     try {
       process.kill(pid, signal);
       found += 1;
@@ -66,35 +66,36 @@ function signalAll(whose: Whose, signal: NodeJS.Signals): number {
 }
 
 /** The processes in question, and the numbers of accounts that have processes which are not. */
-function look(whose: Whose): { found: number[]; spared: ReadonlySet<number> } {
+function findProcesses(scope: Scope): { found: number[]; spared: ReadonlySet<number> } {
   const spared = new Set<number>();
-  const belongs = whose.accounts ? byAccount(whose, whose.accounts, spared) : byLoginNode(whose);
+  const belongs = scope.accounts ? byAccount(scope, scope.accounts, spared) : byLoginNode(scope);
   const found = readdirSync('/proc')
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && pid !== process.pid && belongs(pid));
   return { found, spared };
 }
 
-function byLoginNode({ place, port }: Whose): (pid: number) => boolean {
-  if (place.kind === 'namespace')
-    return (pid) => namespaceOf(pid) === place.id && statusOf(pid) !== undefined;
+function byLoginNode({ sandbox, port }: Scope): (pid: number) => boolean {
+  if (sandbox.kind === 'namespace')
+    return (pid) => namespaceOf(pid) === sandbox.id && statusOf(pid) !== undefined;
   return (pid) => isFromPort(pid, port);
 }
 
 function byAccount(
-  { place, port }: Whose,
-  accounts: NonNullable<Whose['accounts']>,
+  { sandbox, port }: Scope,
+  accounts: NonNullable<Scope['accounts']>,
   spared: Set<number>,
 ): (pid: number) => boolean {
   // Without root everybody has our own number, and the environment must do.
-  if (place.kind === 'self') return (pid) => accounts.some(({ username }) => isFromPort(pid, port, username));
+  if (sandbox.kind === 'self')
+    return (pid) => accounts.some(({ username }) => isFromPort(pid, port, username));
   const numbers = new Set(accounts.map(({ uid }) => uid));
   const here = namespaceOf(process.pid);
   let others: Others | undefined;
   const isElsewhere = (pid: number) => {
     const namespace = namespaceOf(pid) ?? '';
     // Nobody who was let into the login node's namespace gets back from it to the machine's own.
-    if (place.kind === 'namespace' && (namespace === place.id || namespace === here))
+    if (sandbox.kind === 'namespace' && (namespace === sandbox.id || namespace === here))
       return namespace === here;
     others ??= otherLoginNodes();
     return others.namespaces.has(namespace) || descendsFrom(pid, others.pids);

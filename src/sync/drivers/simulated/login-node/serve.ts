@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import type { EventLevel, EventName, LogEvents, Logger } from '../../../../lib/log.ts';
 import { codeRoot } from '../../../../lib/packaging.ts';
 import { loadSshKey } from '../../../../ssh/key-file.ts';
-import { keepNames, prepareDirs, prepareHomes } from './homes.ts';
+import { keepNamesMounted, prepareFiles, prepareHomes } from './homes.ts';
 import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { pipeMaker } from './pipes.ts';
-import { choosePlace, requireOrdinary } from './place.ts';
 import { nameLoginNode } from './processes.ts';
+import { createSandbox, requireOrdinary } from './sandbox.ts';
 import type { LoginServer } from './server.ts';
 import { hideInherited } from './spawn.ts';
 
@@ -17,7 +17,7 @@ interface Node {
   setAccounts(accounts: readonly Account[]): Promise<void>;
 }
 
-/** Serves until told to stop or until the parent is gone, in whatever way it went. */
+/** Serves until a message stops it or until the parent is gone, in whatever way it went. */
 export function serveLoginNode(): void {
   nameLoginNode();
   const log = logger();
@@ -34,14 +34,14 @@ export function serveLoginNode(): void {
     if (message.type === 'start') {
       node = start(message.settings, log);
       node.catch((error: unknown) => {
-        tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+        send({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
         void finish(1);
       });
     } else if (message.type === 'accounts') {
       // One after the other, so that the last one set is the one that holds.
       last = last.then(async () => {
         const error = await node?.then((it) => it.setAccounts(message.accounts)).then(nothing, sentence);
-        tell({ type: 'accounts', id: message.id, error });
+        send({ type: 'accounts', id: message.id, error });
       });
     } else if (message.type === 'connection') {
       const socket = handle as Socket | undefined;
@@ -69,21 +69,23 @@ export function serveLoginNode(): void {
 async function start(settings: Settings, log: Logger): Promise<Node> {
   requireUsable(settings.accounts);
   hideInherited();
-  const dirs = prepareDirs(settings.dataDir, codeRoot);
+  const files = prepareFiles(settings.dataDir, codeRoot);
   // Loading ssh2 takes longest, and can go on while the other processes do their part.
-  const [place, makePipes, { createLoginServer }] = await Promise.all([
-    choosePlace(dirs, settings.namespace, (reason) => log.warn('login_node_without_namespace', { reason })),
+  const [sandbox, makePipes, { LoginServer }] = await Promise.all([
+    createSandbox(files, settings.namespace, (reason) =>
+      log.warn('login_node_without_namespace', { reason }),
+    ),
     pipeMaker(),
     import('./server.ts'),
   ]);
   const hostKey = loadSshKey(join(settings.dataDir, 'host_key'));
   let accounts: readonly Account[] = [];
-  const { repair } = keepNames(place, dirs, () => accounts, log);
-  const server = createLoginServer({
+  const repair = keepNamesMounted(sandbox, files, () => accounts, log);
+  const server = new LoginServer({
     hostKey: hostKey.privateKey,
     authorizedKey: settings.authorizedKey,
-    place,
-    dirs,
+    sandbox,
+    files,
     makePipes,
     sftp: settings.sftp,
     port: settings.port,
@@ -92,13 +94,12 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
   });
   const setAccounts = async (next: readonly Account[]) => {
     requireUsable(next);
-    await prepareHomes(place, dirs, next);
+    await prepareHomes(sandbox, files, next);
     accounts = next;
     await server.setAccounts(next);
   };
   await setAccounts(settings.accounts);
-  const port = settings.port ?? (await server.listen());
-  tell({ type: 'ready', port, hostKey: hostKey.publicKey });
+  send({ type: 'ready' });
   return { server, setAccounts };
 }
 
@@ -112,7 +113,7 @@ function requireUsable(accounts: readonly Account[]): void {
   }
 }
 
-function tell(message: FromLoginNode): void {
+function send(message: FromLoginNode): void {
   if (process.connected) process.send?.(message, () => undefined);
 }
 
@@ -120,7 +121,7 @@ function logger(): Logger {
   const at =
     (level: EventLevel) =>
     <Name extends EventName>(event: Name, fields: LogEvents[Name]) =>
-      tell({ type: 'log', level, event, fields: plainFields(fields) });
+      send({ type: 'log', level, event, fields: plainFields(fields) });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

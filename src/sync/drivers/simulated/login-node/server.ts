@@ -1,18 +1,14 @@
-/** The SSH server of a login node: who may log in, what a connection may open, and the end of it all. */
-import { timingSafeEqual } from 'node:crypto';
-import type { AddressInfo, Socket } from 'node:net';
-import ssh2, { type AuthContext, type Connection, type ParsedKey } from 'ssh2';
+/** The SSH server of a login node: its clients, the accounts that they may log in to, and the end of it all. */
+import type { Socket } from 'node:net';
+import ssh2, { type ParsedKey } from 'ssh2';
 import type { Logger } from '../../../../lib/log.ts';
-import type { Channel } from './channel.ts';
-import { type ConnectionLayer, connectionLayer } from './connection.ts';
-import { forward } from './forward.ts';
+import { Client } from './client.ts';
 import { homeOf } from './homes.ts';
 import type { Account } from './messages.ts';
 import type { MakePipes } from './pipes.ts';
-import type { Place, PlaceDirs } from './place.ts';
 import { endProcesses } from './processes.ts';
-import { type Session, serveSession } from './session.ts';
-import { takeOver } from './transport.ts';
+import type { Sandbox, SandboxFiles } from './sandbox.ts';
+import type { SessionHost } from './session.ts';
 
 /** OpenSSH's client tells only a server of this name that nobody reads the output any more. */
 const ident = 'OpenSSH_Andromeda_LoginNode';
@@ -21,166 +17,104 @@ const ident = 'OpenSSH_Andromeda_LoginNode';
  * native cipher for it fails with Node 24.21's OpenSSL 3.5.8 ("invalid operation").
  */
 const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
-const loginGrace = 30_000;
-const maxAttempts = 6;
-const lookAgainAfter = [2_000, 10_000, 60_000];
+const recheckAfter = [2_000, 10_000, 60_000];
 
 export interface ServerParts {
   hostKey: string;
   authorizedKey: string;
-  place: Place;
-  dirs: PlaceDirs;
+  sandbox: Sandbox;
+  files: SandboxFiles;
   makePipes: MakePipes | undefined;
   sftp: 'system' | 'own';
-  /** Where clients connect when it does not listen itself. */
-  port?: number | undefined;
+  /** Where clients connect; it does not listen itself. */
+  port: number;
   /** Called, and waited for, before a session begins. */
   beforeSession(): Promise<void>;
   log: Logger;
 }
 
-export interface LoginServer {
-  listen(): Promise<number>;
-  /** Serves a client whose connection somebody else took. */
-  adopt(socket: Socket): void;
-  /** Ends the sessions of accounts that are gone or whose numbers changed. */
-  setAccounts(accounts: readonly Account[]): Promise<void>;
-  stop(): Promise<void>;
-}
+export class LoginServer {
+  readonly #parts: ServerParts;
+  readonly #gatewayKey: ParsedKey;
+  readonly #server: ssh2.Server;
+  readonly #clients = new Set<Client>();
+  #accounts = new Map<string, Account>();
 
-export function createLoginServer(parts: ServerParts): LoginServer {
-  const { place, dirs, log } = parts;
-  const authorized = ssh2.utils.parseKey(parts.authorizedKey);
-  if (authorized instanceof Error) throw new Error(`The gateway's key cannot be read: ${authorized.message}`);
-  const gatewayKey: ParsedKey = authorized;
-  const open = new Map<Connection, { end(): void; username: string | undefined }>();
-  let accounts = new Map<string, Account>();
-  let port = parts.port ?? 0;
-
-  const server = new ssh2.Server(
-    { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
-    (client) => serve(client),
-  );
-
-  function serve(client: Connection): void {
-    let layer: ConnectionLayer | undefined;
-    const sessions = new WeakMap<Channel, Session>();
-    const { transport, socket } = takeOver(client, (message) => {
-      if (!layer) throw new Error('a message of the connection protocol before authentication');
-      layer.receive(message);
-    });
-    socket.setNoDelay(true);
-    const state = { username: undefined as string | undefined, end: () => socket.destroy() };
-    open.set(client, state);
-    const grace = setTimeout(() => socket.destroy(), loginGrace);
-    const sshConnection = `127.0.0.1 ${socket.remotePort} 127.0.0.1 ${port}`;
-    let attempts = 0;
-
-    client.on('authentication', (attempt: AuthContext) => {
-      if (accounts.has(attempt.username) && isKey(attempt, gatewayKey)) {
-        state.username = attempt.username;
-        return attempt.accept();
-      }
-      if (attempt.method === 'none') return attempt.reject(['publickey']);
-      attempts += 1;
-      if (attempts > maxAttempts) return socket.destroy();
-      attempt.reject(['publickey']);
-    });
-    client.on('ready', () => {
-      clearTimeout(grace);
-      const username = state.username ?? '';
-      log.debug('login_node_session_opened', { username });
-      layer = connectionLayer(transport, socket, {
-        open: (request) => {
-          if (request.type === 'direct-tcpip') {
-            forward(request).catch((error: unknown) =>
-              log.warn('login_node_forward_failed', { username, error }),
-            );
-            return;
-          }
-          const channel = request.accept();
-          if (channel) sessions.set(channel, serveSession(channel, host(username, sshConnection)));
-        },
-        request: (channel, type, details) => sessions.get(channel)?.request(type, details) ?? false,
-      });
-    });
-    client.on('error', (error) => {
-      log.debug('login_node_connection_error', { error });
-      // ssh2 only stops sending: whoever broke the protocol must not go on.
-      socket.destroy();
-    });
-    socket.on('close', () => {
-      clearTimeout(grace);
-      open.delete(client);
-      layer?.lost();
-    });
+  constructor(parts: ServerParts) {
+    const key = ssh2.utils.parseKey(parts.authorizedKey);
+    if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
+    this.#parts = parts;
+    this.#gatewayKey = key;
+    this.#server = new ssh2.Server(
+      { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
+      (connection) => {
+        const client: Client = new Client(connection, this.#clientHost(), () => this.#clients.delete(client));
+        this.#clients.add(client);
+      },
+    );
   }
 
-  function host(username: string, sshConnection: string) {
+  /** Serves a client whose connection somebody else took. */
+  adopt(socket: Socket): void {
+    this.#server.injectSocket(socket);
+  }
+
+  /** Ends the sessions of accounts that are gone or whose numbers changed. */
+  async setAccounts(accounts: readonly Account[]): Promise<void> {
+    const before = this.#accounts;
+    this.#accounts = new Map(accounts.map((account) => [account.username, account]));
+    const removed = [...before.values()].filter((old) => {
+      const now = this.#accounts.get(old.username);
+      return !now || now.uid !== old.uid || now.gid !== old.gid;
+    });
+    if (removed.length === 0) return;
+    const names = new Set(removed.map(({ username }) => username));
+    for (const client of this.#clients) if (client.username && names.has(client.username)) client.end();
+    await endProcesses({ ...this.#parts, accounts: removed });
+    for (const delay of recheckAfter) setTimeout(() => void this.#recheck(removed), delay).unref();
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.end();
+    await endProcesses({ sandbox: this.#parts.sandbox, port: this.#parts.port });
+    // Also what is in a mount namespace of its own.
+    if (this.#parts.sandbox.kind === 'namespace')
+      await endProcesses({ ...this.#parts, accounts: [...this.#accounts.values()] });
+  }
+
+  #clientHost() {
     return {
-      async context() {
-        await parts.beforeSession();
-        const account = accounts.get(username);
+      gatewayKey: this.#gatewayKey,
+      hasAccount: (username: string) => this.#accounts.has(username),
+      sessionHost: (username: string, clientPort: number | undefined) =>
+        this.#sessionHost(username, clientPort),
+      log: this.#parts.log,
+    };
+  }
+
+  #sessionHost(username: string, clientPort: number | undefined): SessionHost {
+    const { sandbox, files, port, makePipes, sftp, beforeSession, log } = this.#parts;
+    return {
+      context: async () => {
+        await beforeSession();
+        const account = this.#accounts.get(username);
         if (!account) throw new Error(`The account ${username} is gone.`);
-        return { place, account, home: homeOf(place, dirs, account), sshConnection };
+        const sshConnection = `127.0.0.1 ${clientPort} 127.0.0.1 ${port}`;
+        return { sandbox, account, home: homeOf(sandbox, files, account), sshConnection };
       },
-      makePipes: parts.makePipes,
-      sftp: parts.sftp,
-      failed: (error: unknown) => log.error('login_node_session_failed', { username, error }),
+      makePipes,
+      sftp,
+      failed: (error) => log.error('login_node_session_failed', { username, error }),
     };
   }
 
   /** While another login node has sessions of the same person, somebody can hide from being found for a while. */
-  async function lookAgain(removed: readonly Account[]): Promise<void> {
-    const uids = new Set([...accounts.values()].map(({ uid }) => uid));
+  async #recheck(removed: readonly Account[]): Promise<void> {
+    const uids = new Set([...this.#accounts.values()].map(({ uid }) => uid));
     const gone = removed.filter(({ uid }) => !uids.has(uid));
     if (gone.length === 0) return;
-    await endProcesses({ place, port, accounts: gone }).catch((error: unknown) =>
-      log.error('login_node_sessions_left', { error }),
+    await endProcesses({ ...this.#parts, accounts: gone }).catch((error: unknown) =>
+      this.#parts.log.error('login_node_sessions_left', { error }),
     );
   }
-
-  return {
-    listen: () =>
-      new Promise((resolve, reject) => {
-        server.on('error', reject);
-        server.listen(0, '127.0.0.1', () => {
-          port = (server.address() as AddressInfo).port;
-          server.off('error', reject);
-          server.on('error', (error: unknown) => log.error('login_node_listen_error', { error }));
-          resolve(port);
-        });
-      }),
-    adopt: (socket) => void server.injectSocket(socket),
-    async setAccounts(next) {
-      const before = accounts;
-      accounts = new Map(next.map((account) => [account.username, account]));
-      const removed = [...before.values()].filter((old) => {
-        const now = accounts.get(old.username);
-        return !now || now.uid !== old.uid || now.gid !== old.gid;
-      });
-      const names = new Set(removed.map((account) => account.username));
-      for (const state of open.values()) if (state.username && names.has(state.username)) state.end();
-      if (removed.length === 0) return;
-      await endProcesses({ place, port, accounts: removed });
-      for (const delay of lookAgainAfter) setTimeout(() => void lookAgain(removed), delay).unref();
-    },
-    async stop() {
-      server.close();
-      for (const state of open.values()) state.end();
-      await endProcesses({ place, port });
-      // Also what is in a mount namespace of its own.
-      if (place.kind === 'namespace') await endProcesses({ place, port, accounts: [...accounts.values()] });
-    },
-  };
-}
-
-/** Whether an attempt holds the key; without a signature it only asks whether the key would do. */
-function isKey(attempt: AuthContext, key: ParsedKey): boolean {
-  if (attempt.method !== 'publickey') return false;
-  const expected = key.getPublicSSH();
-  const { algo, data } = attempt.key;
-  if (algo !== key.type || data.length !== expected.length || !timingSafeEqual(data, expected)) return false;
-  if (!attempt.signature) return true;
-  return attempt.blob !== undefined && key.verify(attempt.blob, attempt.signature, attempt.hashAlgo) === true;
 }

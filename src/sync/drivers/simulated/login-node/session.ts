@@ -11,6 +11,8 @@ import { sttyArguments } from './terminal-modes.ts';
 /** The kernel's limit for one argument, with its NUL. */
 const longestCommand = 131_072;
 
+type Owner = { uid: number; gid: number };
+
 export interface SessionHost {
   /** The account as it is now, with the shell of now. Throws when there must be no session. */
   context(): Promise<SessionContext>;
@@ -20,133 +22,144 @@ export interface SessionHost {
   failed(error: unknown): void;
 }
 
-export interface Session {
-  request(type: string, details: WireReader): boolean;
-}
-
-/** Serves a session on a channel that was just opened. */
-export function serveSession(channel: Channel, host: SessionHost): Session {
-  let terminal: { term: string; stty: string[] } | undefined;
-  let size: TerminalSize = { columns: 80, rows: 24 };
-  let started = false;
-  let running: Running | undefined;
-  let gone = false;
-  let outputOver = false;
+/** Serves one channel that was just opened. */
+export class Session {
+  readonly #channel: Channel;
+  readonly #host: SessionHost;
+  #terminal: { term: string; stty: string[] } | undefined;
+  #size: TerminalSize = { columns: 80, rows: 24 };
+  #started = false;
+  #running: Running | undefined;
+  #gone = false;
+  #outputOver = false;
   // The client may send input before the process exists.
-  let early: Buffer[] = [];
-  let earlyEof = false;
+  #early: Buffer[] = [];
+  #earlyEof = false;
   // The gateway sends a command longer than one message may be in pieces, and the last of them with `exec`.
-  let commandParts: Buffer[] = [];
+  #commandParts: Buffer[] = [];
 
-  const give = (process: Running, chunk: Buffer) => process.write(chunk, () => channel.credit(chunk.length));
-  channel.events = {
-    data: (chunk) => {
-      if (running) give(running, chunk);
-      else early.push(chunk);
-    },
-    eof: () => {
-      if (running) running.endInput();
-      else earlyEof = true;
-    },
-    closed: (connected) => {
-      // A client that has seen the end of all output may close before the process has ended, and still waits
-      // for its exit status.
-      if (connected && outputOver) return;
-      gone = true;
-      early = [];
-      running?.hangUp();
-      channel.close();
-    },
-  };
+  constructor(channel: Channel, host: SessionHost) {
+    this.#channel = channel;
+    this.#host = host;
+    channel.events = {
+      data: (chunk) => {
+        if (this.#running) this.#write(this.#running, chunk);
+        else this.#early.push(chunk);
+      },
+      eof: () => {
+        if (this.#running) this.#running.endInput();
+        else this.#earlyEof = true;
+      },
+      closed: (connected) => this.#closed(connected),
+    };
+  }
 
-  function begin(start: () => Promise<Running>): boolean {
-    started = true;
-    start()
-      .then((process) => {
-        running = process;
-        if (gone) return process.hangUp();
-        for (const chunk of early.splice(0)) give(process, chunk);
-        if (earlyEof) process.endInput();
-        connectOutputs(channel, process, () => {
-          outputOver = true;
-        });
-      })
-      .catch((error: unknown) => {
-        host.failed(error);
-        channel.send('stderr', Buffer.from('The session could not be started.\r\n'));
-        channel.onceEmpty(() => {
-          channel.reportExit(255, null, 0);
-          channel.close();
-        });
-      });
+  /** Does what the client asks for; false is a refusal. */
+  request(type: string, details: WireReader): boolean {
+    switch (type) {
+      case 'pty-req':
+        return !this.#started && this.#setTerminal(details);
+      case 'shell':
+        return !this.#started && this.#startCommand(undefined);
+      case 'exec':
+        return !this.#started && this.#startCommand(this.#wholeCommand(details.bytes()));
+      case 'exec-part@andromeda':
+        return !this.#started && this.#addCommandPart(details.bytes());
+      case 'subsystem':
+        return !this.#started && details.text() === 'sftp' && this.#startSftp();
+      case 'window-change':
+        if (!this.#terminal) return false;
+        this.#size = readSize(details);
+        this.#running?.resize(this.#size.columns, this.#size.rows);
+        return true;
+      case 'signal':
+        return sendSignal(this.#running, details.text());
+      case 'eow@openssh.com':
+        // Nobody reads our output any more: whoever writes it shall notice.
+        this.#running?.outputs[0]?.stream.destroy();
+        return true;
+      default:
+        // Environment variables, agent and X11 forwarding are refused.
+        return false;
+    }
+  }
+
+  #setTerminal(details: WireReader): boolean {
+    const term = termName(details.text());
+    this.#size = readSize(details);
+    this.#terminal = { term, stty: sttyArguments(details.bytes()) };
     return true;
   }
 
-  function startCommand(command: string | undefined): boolean {
-    return begin(async () => {
-      const context = await host.context();
-      const owner = context.place.kind === 'self' ? undefined : context.account;
-      const pty = terminal;
-      if (!pty) return runWithPipes(shellProgram(context, command, undefined), host.makePipes, owner);
-      return runWithTerminal((path) => shellProgram(context, command, { path, ...pty }), size, owner);
-    });
-  }
-
-  function takePart(part: Buffer): boolean {
-    const size = commandParts.reduce((sum, { length }) => sum + length, part.length);
-    if (started || size > longestCommand) return false;
-    commandParts.push(Buffer.from(part));
+  #addCommandPart(part: Buffer): boolean {
+    const size = this.#commandParts.reduce((sum, { length }) => sum + length, part.length);
+    if (size > longestCommand) return false;
+    this.#commandParts.push(Buffer.from(part));
     return true;
   }
 
-  function wholeCommand(last: Buffer): string {
-    const whole = Buffer.concat([...commandParts, last]).toString('utf8');
-    commandParts = [];
-    return whole;
+  #wholeCommand(last: Buffer): string {
+    return Buffer.concat([...this.#commandParts.splice(0), last]).toString('utf8');
   }
 
-  function startSftp(): boolean {
-    return begin(async () => {
-      const context = await host.context();
-      const owner = context.place.kind === 'self' ? undefined : context.account;
-      return runWithPipes(sftpProgram(context, host.sftp), host.makePipes, owner);
+  #startCommand(command: string | undefined): boolean {
+    return this.#start(async (context, owner) => {
+      const pty = this.#terminal;
+      if (!pty) return runWithPipes(shellProgram(context, command, undefined), this.#host.makePipes, owner);
+      return runWithTerminal((path) => shellProgram(context, command, { path, ...pty }), this.#size, owner);
     });
   }
 
-  return {
-    request(type, details) {
-      switch (type) {
-        case 'pty-req':
-          if (started) return false;
-          terminal = { term: termName(details.text()), stty: [] };
-          size = readSize(details);
-          terminal.stty = sttyArguments(details.bytes());
-          return true;
-        case 'shell':
-          return !started && startCommand(undefined);
-        case 'exec':
-          return !started && startCommand(wholeCommand(details.bytes()));
-        case 'exec-part@andromeda':
-          return takePart(details.bytes());
-        case 'subsystem':
-          return !started && details.text() === 'sftp' && startSftp();
-        case 'window-change':
-          if (!terminal) return false;
-          size = readSize(details);
-          running?.resize(size.columns, size.rows);
-          return true;
-        case 'signal':
-          return sendSignal(running, details.text());
-        case 'eow@openssh.com':
-          // Nobody reads our output any more: whoever writes it shall notice.
-          running?.outputs[0]?.stream.destroy();
-          return true;
-        default:
-          // Environment variables, agent and X11 forwarding are refused.
-          return false;
-      }
-    },
-  };
+  #startSftp(): boolean {
+    const { sftp, makePipes } = this.#host;
+    return this.#start((context, owner) => runWithPipes(sftpProgram(context, sftp), makePipes, owner));
+  }
+
+  #start(run: (context: SessionContext, owner: Owner | undefined) => Promise<Running>): boolean {
+    this.#started = true;
+    this.#host
+      .context()
+      .then((context) => run(context, context.sandbox.kind === 'self' ? undefined : context.account))
+      .then((process) => this.#connect(process))
+      .catch((error: unknown) => this.#fail(error));
+    return true;
+  }
+
+  #connect(process: Running): void {
+    this.#running = process;
+    if (this.#gone) {
+      process.hangUp();
+      return;
+    }
+    for (const chunk of this.#early.splice(0)) this.#write(process, chunk);
+    if (this.#earlyEof) process.endInput();
+    connectOutputs(this.#channel, process, () => {
+      this.#outputOver = true;
+    });
+  }
+
+  #write(process: Running, chunk: Buffer): void {
+    process.write(chunk, () => this.#channel.credit(chunk.length));
+  }
+
+  #fail(error: unknown): void {
+    this.#host.failed(error);
+    this.#channel.send('stderr', Buffer.from('The session could not be started.\r\n'));
+    this.#channel.onceEmpty(() => {
+      this.#channel.reportExit(255, null, 0);
+      this.#channel.close();
+    });
+  }
+
+  #closed(connected: boolean): void {
+    // A client that has seen the end of all output may close before the process has ended, and still waits
+    // for its exit status.
+    if (connected && this.#outputOver) return;
+    this.#gone = true;
+    this.#early = [];
+    this.#running?.hangUp();
+    this.#channel.close();
+  }
 }
 
 /** Sends the output, holds the process while the client does not take it, and closes after the last byte. */

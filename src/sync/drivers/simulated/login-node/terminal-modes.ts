@@ -1,4 +1,4 @@
-/** Terminal modes as the client encodes them in pty-req (RFC 4254, section 8), turned into words for stty. */
+/** Terminal modes as the client encodes them in pty-req (RFC 4254, section 8), turned into arguments for stty. */
 import { WireReader } from '../../../../ssh/wire.ts';
 
 const characters: Record<number, string> = {
@@ -58,7 +58,7 @@ const firstWithoutArgument = 160;
 /** The arguments for one call of stty, empty when the client sent nothing we know. */
 export function sttyArguments(modes: Buffer): string[] {
   const reader = new WireReader(modes);
-  const words: string[] = [];
+  const settings: string[] = [];
   // Past an opcode of 160 or more no one can tell where the next begins: the RFC says to stop there.
   while (reader.left >= 5) {
     const opcode = reader.byte();
@@ -67,10 +67,10 @@ export function sttyArguments(modes: Buffer): string[] {
     const character = characters[opcode];
     const flag = flags[opcode];
     const notation = character && controlNotation(value);
-    if (character && notation) words.push(character, notation);
-    if (flag) words.push(value ? flag : `-${flag}`);
+    if (character && notation) settings.push(character, notation);
+    if (flag) settings.push(value ? flag : `-${flag}`);
   }
-  return words;
+  return settings;
 }
 
 /** `^C` rather than a number: a one-digit number means that digit to stty. */

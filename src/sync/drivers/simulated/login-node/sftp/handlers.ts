@@ -10,29 +10,64 @@ const openFlag = { read: 1, write: 2, append: 4, create: 8, truncate: 16, exclus
 
 type Handler = (id: number, reader: WireReader) => Buffer;
 
+type Files = ReturnType<typeof createHandles<{ fd: number; append: boolean }>>;
+type Handlers = Record<string, Handler>;
+
 /** The dispatcher for one session, which holds its open files. */
 export function createHandlers(): (type: number, id: number, reader: WireReader) => Buffer {
-  const files = createHandles<{ fd: number; append: boolean }>((file) => fs.closeSync(file.fd));
-  const listings = createHandles<Listing>(() => undefined);
-  const name = (reader: WireReader) => toName(reader.bytes());
-  const done = (action: (reader: WireReader) => void): Handler => {
-    return (id, reader) => {
-      action(reader);
-      return reply.ok(id);
-    };
+  const files: Files = createHandles((file) => fs.closeSync(file.fd));
+  const handlers = { ...pathHandlers, ...handleHandlers(files) };
+  const extended = extendedHandlers(files);
+  return (type, id, reader) => {
+    const handler = type === extendedRequest ? extended[reader.text()] : handlers[type];
+    if (!handler) throw new reply.SftpError(reply.code.unsupported, 'Operation unsupported');
+    return handler(id, reader);
   };
+}
 
-  const handlers: Record<number, Handler> = {
+const extendedRequest = 200;
+const name = (reader: WireReader) => toName(reader.bytes());
+const path = (reader: WireReader) => toBytes(name(reader));
+
+/** A request that is answered with its success only. */
+function done(action: (reader: WireReader) => void): Handler {
+  return (id, reader) => {
+    action(reader);
+    return reply.ok(id);
+  };
+}
+
+const pathHandlers: Handlers = {
+  7: (id, reader) => reply.attrsReply(id, fs.lstatSync(path(reader))),
+  9: done((reader) => change(name(reader), readAttributes(reader))),
+  13: done((reader) => fs.unlinkSync(path(reader))),
+  14: done((reader) => fs.mkdirSync(path(reader), readAttributes(reader).permissions ?? 0o777)),
+  15: done((reader) => fs.rmdirSync(path(reader))),
+  16: (id, reader) => reply.namesReply(id, [{ name: real(name(reader)) }]),
+  17: (id, reader) => reply.attrsReply(id, fs.statSync(path(reader))),
+  18: done((reader) => rename(name(reader), name(reader))),
+  19: (id, reader) => {
+    const target = fs.readlinkSync(path(reader), { encoding: 'buffer' });
+    return reply.namesReply(id, [{ name: toName(target) }]);
+  },
+  // OpenSSH sends the target first, against the draft, and everyone follows it.
+  20: done((reader) => fs.symlinkSync(reader.bytes(), path(reader))),
+};
+
+/** Requests that open, use or close a handle. */
+function handleHandlers(files: Files): Handlers {
+  const listings = createHandles<Listing>(() => undefined);
+  return {
     3: (id, reader) => {
-      const path = toBytes(name(reader));
+      const file = path(reader);
       const flags = reader.uint32();
       const { permissions } = readAttributes(reader);
-      const fd = fs.openSync(path, systemFlags(flags), permissions ?? 0o666);
+      const fd = fs.openSync(file, systemFlags(flags), permissions ?? 0o666);
       return reply.handleReply(id, files.add({ fd, append: (flags & openFlag.append) !== 0 }));
     },
     4: done((reader) => {
       const handle = reader.bytes();
-      if (!files.close(handle) && !listings.close(handle)) throw noHandle();
+      if (!files.close(handle) && !listings.close(handle)) fail();
     }),
     5: (id, reader) => {
       const { fd } = files.get(reader.bytes()) ?? fail();
@@ -47,60 +82,28 @@ export function createHandlers(): (type: number, id: number, reader: WireReader)
       const position = Number(reader.uint64());
       writeAll(fd, reader.bytes(), append ? null : position);
     }),
-    7: (id, reader) => reply.attrsReply(id, fs.lstatSync(toBytes(name(reader)))),
     8: (id, reader) => reply.attrsReply(id, fs.fstatSync((files.get(reader.bytes()) ?? fail()).fd)),
-    9: done((reader) => change(name(reader), readAttributes(reader))),
     10: done((reader) => changeOpen((files.get(reader.bytes()) ?? fail()).fd, readAttributes(reader))),
     11: (id, reader) => reply.handleReply(id, listings.add(list(name(reader)))),
     12: (id, reader) => {
       const names = (listings.get(reader.bytes()) ?? fail()).next();
       return names.length === 0 ? reply.endOfFile(id) : reply.namesReply(id, names);
     },
-    13: done((reader) => fs.unlinkSync(toBytes(name(reader)))),
-    14: done((reader) => {
-      const path = toBytes(name(reader));
-      fs.mkdirSync(path, readAttributes(reader).permissions ?? 0o777);
-    }),
-    15: done((reader) => fs.rmdirSync(toBytes(name(reader)))),
-    16: (id, reader) => reply.namesReply(id, [{ name: real(name(reader)) }]),
-    17: (id, reader) => reply.attrsReply(id, fs.statSync(toBytes(name(reader)))),
-    18: done((reader) => rename(name(reader), name(reader))),
-    19: (id, reader) => {
-      const target = fs.readlinkSync(toBytes(name(reader)), { encoding: 'buffer' });
-      return reply.namesReply(id, [{ name: toName(target) }]);
-    },
-    // OpenSSH sends the target first, against the draft, and everyone follows it.
-    20: done((reader) => fs.symlinkSync(reader.bytes(), toBytes(name(reader)))),
-    200: (id, reader) => {
-      const extension = extended[reader.text()];
-      if (!extension) throw new reply.SftpError(reply.code.unsupported, 'Operation unsupported');
-      return extension(id, reader);
-    },
   };
+}
 
-  const extended: Record<string, Handler> = {
-    'posix-rename@openssh.com': done((reader) => {
-      const from = toBytes(name(reader));
-      fs.renameSync(from, toBytes(name(reader)));
-    }),
-    'hardlink@openssh.com': done((reader) => {
-      const from = toBytes(name(reader));
-      fs.linkSync(from, toBytes(name(reader)));
-    }),
+function extendedHandlers(files: Files): Handlers {
+  return {
+    'posix-rename@openssh.com': done((reader) => fs.renameSync(path(reader), path(reader))),
+    'hardlink@openssh.com': done((reader) => fs.linkSync(path(reader), path(reader))),
     'fsync@openssh.com': done((reader) => fs.fsyncSync((files.get(reader.bytes()) ?? fail()).fd)),
     'limits@openssh.com': (id) =>
       reply.extendedReply(id, [reply.maxPacket, reply.maxData, reply.maxData, files.limit]),
     'expand-path@openssh.com': (id, reader) => reply.namesReply(id, [{ name: real(expand(name(reader))) }]),
     'statvfs@openssh.com': (id, reader) => {
-      const { bsize, blocks, bfree, bavail, files: inodes, ffree } = fs.statfsSync(toBytes(name(reader)));
+      const { bsize, blocks, bfree, bavail, files: inodes, ffree } = fs.statfsSync(path(reader));
       return reply.extendedReply(id, [bsize, bsize, blocks, bfree, bavail, inodes, ffree, ffree, 0, 0, 255]);
     },
-  };
-
-  return (type, id, reader) => {
-    const handler = handlers[type];
-    if (!handler) throw new reply.SftpError(reply.code.unsupported, 'Operation unsupported');
-    return handler(id, reader);
   };
 }
 
@@ -123,8 +126,6 @@ function writeAll(fd: number, data: Buffer, position: number | null): void {
   }
 }
 
-const noHandle = () => new reply.SftpError(reply.code.failure, 'Invalid handle');
-
 function fail(): never {
-  throw noHandle();
+  throw new reply.SftpError(reply.code.failure, 'Invalid handle');
 }

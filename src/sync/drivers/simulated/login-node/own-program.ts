@@ -1,13 +1,9 @@
 import { basename, dirname, join } from 'node:path';
 import { codeRoot, loginNodeArguments } from '../../../../lib/packaging.ts';
 
-export type Role = 'serve' | 'sftp';
-
-/**
- * How to start another process of this room. The directories can be given as another mount namespace shows them.
- */
-export function roomProcess(
-  role: Role,
+/** How to start this program again as `role` of `main.ts`, with the directories as a mount namespace shows them. */
+export function ownProgram(
+  role: 'serve' | 'sftp',
   seen = { codeDir: codeRoot, execDir: dirname(process.execPath) },
 ): { file: string; args: string[] } {
   return {

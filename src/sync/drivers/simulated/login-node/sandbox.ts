@@ -1,6 +1,6 @@
 /**
  * Where sessions run. As root with mount namespaces: in a namespace whose /home holds the homes and whose
- * /etc/passwd knows the accounts, so that everything looks as on a real login node. As root without: under the
+ * /etc/passwd knows the accounts, so that everything is as on a real login node. As root without: under the
  * account's uid, with the home where it lies. As an ordinary user: as that user.
  */
 import { spawn } from 'node:child_process';
@@ -9,7 +9,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, statSync } fr
 import { dirname, join } from 'node:path';
 import type { Program } from './spawn.ts';
 
-export type Place =
+export type Sandbox =
   | {
       kind: 'namespace';
       enter: readonly string[];
@@ -22,7 +22,7 @@ export type Place =
   | { kind: 'root' }
   | { kind: 'self' };
 
-export interface PlaceDirs {
+export interface SandboxFiles {
   homes: string;
   passwd: string;
   group: string;
@@ -49,30 +49,30 @@ echo ready
 read -r _
 `;
 
-/** Finds out what this process may do and sets it up. `note` hears why a better place was not possible. */
-export async function choosePlace(
-  dirs: PlaceDirs,
+/** Finds out what this process may do and sets it up. `onFallback` gets the reason when a mount namespace is not possible. */
+export async function createSandbox(
+  files: SandboxFiles,
   allowNamespace: boolean,
-  note: (reason: string) => void,
-): Promise<Place> {
+  onFallback: (reason: string) => void,
+): Promise<Sandbox> {
   if (process.getuid?.() !== 0) return { kind: 'self' };
   if (!allowNamespace) return { kind: 'root' };
   try {
-    return await namespace(dirs);
+    return await namespace(files);
   } catch (error) {
-    note(error instanceof Error ? error.message : String(error));
+    onFallback(error instanceof Error ? error.message : String(error));
     return { kind: 'root' };
   }
 }
 
-async function namespace(dirs: PlaceDirs): Promise<Place> {
+async function namespace(files: SandboxFiles): Promise<Sandbox> {
   if (!existsSync('/home')) throw new Error('there is no /home to mount on');
   const hide = (dir: string) => (`${dir}/`.startsWith('/home/') ? dir : '');
-  const code = hide(dirs.code);
+  const code = hide(files.code);
   const exec = hide(dirname(process.execPath));
   if (code || exec) {
-    mkdirSync(join(dirs.homes, hiddenCode), { recursive: true, mode: 0o700 });
-    mkdirSync(join(dirs.homes, hiddenExec), { recursive: true, mode: 0o700 });
+    mkdirSync(join(files.homes, hiddenCode), { recursive: true, mode: 0o700 });
+    mkdirSync(join(files.homes, hiddenExec), { recursive: true, mode: 0o700 });
   }
   const holder = spawn(
     'unshare',
@@ -85,17 +85,17 @@ async function namespace(dirs: PlaceDirs): Promise<Place> {
       '-ec',
       mountScript,
       'sh',
-      dirs.passwd,
-      dirs.group,
-      dirs.homes,
+      files.passwd,
+      files.group,
+      files.homes,
       code,
       exec,
     ],
     { stdio: ['pipe', 'pipe', 'pipe'], env: { PATH: systemPath } },
   );
-  let complaint = '';
+  let errors = '';
   holder.stderr.on('data', (text: Buffer) => {
-    complaint += text.toString();
+    errors += text.toString();
   });
   holder.stdin.on('error', () => undefined);
   try {
@@ -103,51 +103,51 @@ async function namespace(dirs: PlaceDirs): Promise<Place> {
       once(holder.stdout, 'data').then(() => 'ready'),
       once(holder, 'close').then(() => 'closed'),
     ]);
-    if (outcome !== 'ready') throw new Error(complaint.trim() || 'unshare --mount failed');
+    if (outcome !== 'ready') throw new Error(errors.trim() || 'unshare --mount failed');
     // The open descriptors keep the namespace alive after its first process has gone. Its root is named too: without
     // that, whoever enters it from within a chroot finds himself outside.
     const fd = openSync(`/proc/${holder.pid}/ns/mnt`, 'r');
     const rootFd = openSync(`/proc/${holder.pid}/root`, 'r');
     const own = `/proc/${process.pid}/fd`;
-    const place: Place = {
+    const sandbox: Sandbox = {
       kind: 'namespace',
       enter: [`--mount=${own}/${fd}`, `--root=${own}/${rootFd}`, `--wd=${own}/${rootFd}`],
       id: readlinkSync(`/proc/self/fd/${fd}`),
       root: `${own}/${rootFd}`,
-      codeDir: code ? `/home/${hiddenCode}` : dirs.code,
+      codeDir: code ? `/home/${hiddenCode}` : files.code,
       execDir: exec ? `/home/${hiddenExec}` : dirname(process.execPath),
     };
-    await prove(place).catch((error: unknown) => {
+    await verifyRights(sandbox).catch((error: unknown) => {
       closeSync(fd);
       closeSync(rootFd);
       throw error;
     });
-    return place;
+    return sandbox;
   } finally {
     holder.stdin.end();
   }
 }
 
-type Namespace = Place & { kind: 'namespace' };
+type Namespace = Sandbox & { kind: 'namespace' };
 const names = ['passwd', 'group'] as const;
 
 /** Whether the namespace shows our passwd and group. */
-export function areNamesShown(place: Namespace, dirs: PlaceDirs): boolean {
-  return names.every((name) => isShown(place, dirs, name));
+export function areNamesMounted(sandbox: Namespace, files: SandboxFiles): boolean {
+  return names.every((name) => isMounted(sandbox, files, name));
 }
 
-function isShown(place: Namespace, dirs: PlaceDirs, name: (typeof names)[number]): boolean {
-  const seen = statSync(`${place.root}/etc/${name}`, { throwIfNoEntry: false });
-  const ours = statSync(dirs[name]);
-  return seen?.ino === ours.ino && seen.dev === ours.dev;
+function isMounted(sandbox: Namespace, files: SandboxFiles, name: (typeof names)[number]): boolean {
+  const mounted = statSync(`${sandbox.root}/etc/${name}`, { throwIfNoEntry: false });
+  const ours = statSync(files[name]);
+  return mounted?.ino === ours.ino && mounted.dev === ours.dev;
 }
 
 /** Mounts them where it does not. */
-export async function showNames(place: Namespace, dirs: PlaceDirs): Promise<void> {
+export async function mountNames(sandbox: Namespace, files: SandboxFiles): Promise<void> {
   for (const name of names) {
-    if (isShown(place, dirs, name)) continue;
+    if (isMounted(sandbox, files, name)) continue;
     const mount = ['mount', '--bind', `/home/${ownDirectory}/${name}`, `/etc/${name}`];
-    const child = spawn('nsenter', [...place.enter, '--', ...mount], {
+    const child = spawn('nsenter', [...sandbox.enter, '--', ...mount], {
       env: { PATH: systemPath },
       stdio: 'ignore',
     });
@@ -157,33 +157,33 @@ export async function showNames(place: Namespace, dirs: PlaceDirs): Promise<void
 }
 
 /** Enters the namespace once as somebody without rights: whoever cannot drop them must not start sessions. */
-async function prove(place: Place): Promise<void> {
-  const program = asAccount(place, { uid: 65534, gid: 65534 }, '/bin/sh', ['-c', 'id -u; id -G'], {
+async function verifyRights(sandbox: Sandbox): Promise<void> {
+  const program = asAccount(sandbox, { uid: 65534, gid: 65534 }, '/bin/sh', ['-c', 'id -u; id -G'], {
     PATH: systemPath,
   });
   const child = spawn(program.file, program.args, { env: program.env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (text: Buffer) => {
-      said += text.toString();
+      output += text.toString();
     });
   }
   await once(child, 'close');
-  if (said !== '65534\n65534\n') throw new Error(`nsenter does not drop root: ${said.trim()}`);
+  if (output !== '65534\n65534\n') throw new Error(`nsenter does not drop root: ${output.trim()}`);
 }
 
 export const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin';
 
-/** The same program, started in its place and with the account's rights. */
+/** The same program, started in the sandbox and with the account's rights. */
 export function asAccount(
-  place: Place,
+  sandbox: Sandbox,
   account: { uid: number; gid: number },
   file: string,
   args: string[],
   env: Record<string, string>,
 ): Program {
   const { uid, gid } = account;
-  switch (place.kind) {
+  switch (sandbox.kind) {
     case 'self':
       return { file, args, env };
     case 'root':
@@ -194,7 +194,7 @@ export function asAccount(
       return {
         file: 'nsenter',
         // With -S and -G nsenter also drops the supplementary groups.
-        args: [...place.enter, '-G', String(gid), '-S', String(uid), '--', file, ...args],
+        args: [...sandbox.enter, '-G', String(gid), '-S', String(uid), '--', file, ...args],
         env,
       };
   }
