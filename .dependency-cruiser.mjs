@@ -102,6 +102,13 @@ export default {
       to: { path: '^src/' },
     },
     {
+      name: 'dialects-only-through-the-engine',
+      comment: 'another database engine takes the place of SQLite there and nowhere else',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/store/(dialects/|engine[.]ts$)' },
+      to: { path: '^src/store/dialects/' },
+    },
+    {
       name: 'only-main-lies-loose',
       severity: 'error',
       from: { path: '^src/[^/]+$', pathNot: '^src/main[.]ts$' },

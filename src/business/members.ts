@@ -6,7 +6,7 @@ import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
 import { sidesOf } from '../domain/side.ts';
-import { whileUnchanged } from '../store/cache.ts';
+import { cached } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
@@ -28,7 +28,7 @@ export async function listMembers(
   { caller, path }: BusinessRequest<'listMembers'>,
 ): Promise<BusinessReply<'listMembers'>> {
   if (!(await findMembership(store.read, path.orgID, caller.userId))) throw organizationNotFound();
-  return whileUnchanged(store, `members/${path.orgID}`, async () => ({
+  return cached(store, `members/${path.orgID}`, async () => ({
     members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody),
   }));
 }

@@ -1,6 +1,6 @@
 /** Running clusters. */
 import { DomainError } from '../domain/error.ts';
-import { whileUnchanged } from '../store/cache.ts';
+import { cached } from '../store/cache.ts';
 import { type ClusterOfPage, listClusterPage } from '../store/clusters.ts';
 import { listGrantedClusters } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
@@ -19,7 +19,7 @@ export async function listClusters(
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
   if (await canReadClusters(store.read, caller.userId, orgId)) {
     const key = `clusters/${orgId}/${limit}/${after ?? ''}`;
-    return whileUnchanged(store, key, () => clusterPage(store.read, { list, orgId, limit, after }));
+    return cached(store, key, () => clusterPage(store.read, { list, orgId, limit, after }));
   }
   const among = await listGrantedClusters(store.read, { userId: caller.userId, orgId }, now);
   if (among.length > 0) return clusterPage(store.read, { list, orgId, limit, after, among });

@@ -42,6 +42,7 @@ const audited: ReadonlySet<ErrorCode> = new Set([
   'idempotency_mismatch',
 ]);
 
+/** Each server counts for itself, by design: the bound is against a flood, and a second server at most doubles it. */
 const refusals = new WeakMap<Store, Map<string, Recent>>();
 /** A trail that anyone signed in could fill by asking again and again would be no help to anyone. */
 const mostRefusals = 60;

@@ -22,7 +22,7 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
-import { databaseFault } from './dialects/sqlite-fault.ts';
+import { engine } from './engine.ts';
 
 export interface BackupOptions extends BackupInfo {
   /** Files of the installation that lie elsewhere, by their absolute paths, besides those that clusters name. */
@@ -82,7 +82,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
       rmSync(name, { force: true });
     if (error instanceof DomainError || options.signal?.aborted) throw error;
-    if (databaseFault(error) === 'damaged') throw damaged(dataDir);
+    if (engine.databaseFault(error) === 'damaged') throw damaged(dataDir);
     throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
   }
 }

@@ -1,8 +1,8 @@
 /** What a fault of the database is called where people read it. */
 import { DomainError } from '../domain/error.ts';
-import { type DatabaseFault, databaseFault } from './dialects/sqlite-fault.ts';
+import { type DatabaseFault, engine } from './engine.ts';
 
-const words: Record<DatabaseFault, string> = {
+const messages: Record<DatabaseFault, string> = {
   held: 'another program holds it',
   full: 'the disk is full',
   'read-only': 'the disk or the file is read-only',
@@ -13,13 +13,13 @@ const words: Record<DatabaseFault, string> = {
 /** In words, what is wrong with the database; undefined where an error is about something else. */
 export function faultWords(error: unknown): string | undefined {
   if (error instanceof DomainError) return faultWords(error.cause);
-  const fault = databaseFault(error);
-  return fault && words[fault];
+  const fault = engine.databaseFault(error);
+  return fault && messages[fault];
 }
 
 /** A failed write as callers see it: `service_unavailable` where the database is at fault, else the error itself. */
 export function writeError(error: unknown): unknown {
-  if (databaseFault(error) === undefined) return error;
+  if (engine.databaseFault(error) === undefined) return error;
   const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
   return new DomainError('service_unavailable', message, { cause: error });
 }

@@ -1,10 +1,10 @@
 /**
  * The database. Owns the schema, the migrations and every query; knows nothing of HTTP, SSH or OpenID.
  *
- * Flow: a room calls a function of one of the aggregate files (`ssh-keys.ts`, `clusters.ts`, …). What reads takes
+ * Flow: another folder calls a function of one of the aggregate files (`ssh-keys.ts`, `clusters.ts`, …). What reads takes
  * `store.read`; what writes is one `store.write` and so one transaction, whose body awaits nothing but the
  * transaction and may be run again. What a write touches is announced after its commit to whoever listens
- * (`store.changes`): a hint that something may be worth looking at, never the only way to learn of it.
+ * (`store.changes`): a hint that something may have to be done, never the only way to learn of it.
  */
 import { EventEmitter } from 'node:events';
 import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
-import { openSqlite, readSnapshot, type Sqlite } from './dialects/sqlite.ts';
+import { type Connections, engine } from './engine.ts';
 import { faultWords, writeError } from './fault.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
@@ -66,7 +66,7 @@ export async function openStore(
   const { now = Date.now } = options;
   const file = join(dataDir, 'andromeda.db');
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
-  let opened: Sqlite | undefined;
+  let opened: Connections | undefined;
   try {
     refuseLost(dataDir, file);
     opened = openDatabase(file);
@@ -83,7 +83,7 @@ export async function openStore(
   events.setMaxListeners(0);
   return {
     read: database.reader,
-    readSnapshot: (body) => readSnapshot(database.snapshots, body),
+    readSnapshot: (body) => engine.readSnapshot(database.snapshots, body),
     async write(body, options = { flush: true }) {
       let changes: Change[] = [];
       const attempt = (db: Transaction<Schema>) => {
@@ -122,12 +122,12 @@ function refuseLost(dataDir: string, file: string): void {
   );
 }
 
-function openDatabase(file: string): Sqlite {
+function openDatabase(file: string): Connections {
   try {
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
-    return openSqlite(file);
+    return engine.open(file);
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     const reason = code === 'SQLITE_CORRUPT' ? faultWords(error) : message;

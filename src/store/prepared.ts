@@ -3,7 +3,7 @@
  * can cost ten times what the database then takes (a join of three tables by key: 90 µs, and 10).
  */
 import type { CompiledQuery } from 'kysely';
-import { execute } from './dialects/sqlite.ts';
+import { engine } from './engine.ts';
 import type { Reader } from './index.ts';
 
 /** A value, or a row: a value for each of its columns, which are the same in every call. */
@@ -23,7 +23,7 @@ export function prepared<Args extends readonly Argument[], Result>(
     const parameters = template.parameters.map((given) =>
       given instanceof Placeholder ? given.valueIn(args) : given,
     );
-    return execute<Result>(db, template.sql, parameters);
+    return engine.execute<Result>(db, template.sql, parameters);
   };
 }
 

@@ -5,7 +5,7 @@
  * each costs as much as what most of them write.)
  */
 import type { Kysely, Transaction } from 'kysely';
-import { countChanges, transact } from './dialects/sqlite.ts';
+import { engine } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -38,13 +38,13 @@ export function createWriter(database: Kysely<Schema>): Writer {
     if (!first) return;
     if (waiting.length === 1) {
       waiting.shift();
-      first.settle(await outcomeOf(transact(database, first.body, first)));
+      first.settle(await outcomeOf(engine.transact(database, first.body, first)));
       return;
     }
     const joined: Waiting[] = [];
     const flush = waiting.slice(0, most).some((one) => one.flush);
     const together = await outcomeOf(
-      transact(
+      engine.transact(
         database,
         async (db) => {
           const outcomes: PromiseSettledResult<unknown>[] = [];
@@ -70,7 +70,7 @@ export function createWriter(database: Kysely<Schema>): Writer {
       return;
     }
     // For the fault of one or of none of them: each is tried by itself.
-    for (const one of joined) one.settle(await outcomeOf(transact(database, one.body, one)));
+    for (const one of joined) one.settle(await outcomeOf(engine.transact(database, one.body, one)));
   }
 
   return (body, { flush }) =>
@@ -93,9 +93,9 @@ async function outcomeUnlessHalf(
   db: Transaction<Schema>,
   body: Body<unknown>,
 ): Promise<PromiseSettledResult<unknown>> {
-  const before = await countChanges(db);
+  const before = await engine.countChanges(db);
   const outcome = await outcomeOf(body(db));
-  if (outcome.status === 'rejected' && (await countChanges(db)) !== before) throw outcome.reason;
+  if (outcome.status === 'rejected' && (await engine.countChanges(db)) !== before) throw outcome.reason;
   return outcome;
 }
 

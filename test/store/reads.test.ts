@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { whileUnchanged } from '../../src/store/cache.ts';
+import { cached } from '../../src/store/cache.ts';
 import type { Store, Tx } from '../../src/store/index.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -79,7 +79,7 @@ test('what is made of the database is the same until a commit, by this process o
   await store.write(setTo(1));
   let times = 0;
   const make = async () => ({ value: await counter(store), times: ++times });
-  const ask = (key = 'x') => whileUnchanged(store, key, make);
+  const ask = (key = 'x') => cached(store, key, make);
   const together = await Promise.all([ask(), ask(), ask()]);
   assert.deepEqual(together, Array(3).fill({ value: 1, times: 1 }));
   assert.equal(await ask(), together[0]);
@@ -102,13 +102,13 @@ test('what was made while something was committed is not kept', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
   await store.write(setTo(1));
-  const before = await whileUnchanged(store, 'x', async () => {
+  const before = await cached(store, 'x', async () => {
     const value = await counter(store);
     await store.write(setTo(2));
     return { value };
   });
   assert.deepEqual(before, { value: 1 });
-  assert.deepEqual(await whileUnchanged(store, 'x', async () => ({ value: await counter(store) })), {
+  assert.deepEqual(await cached(store, 'x', async () => ({ value: await counter(store) })), {
     value: 2,
   });
 });
@@ -117,10 +117,10 @@ test('what could not be made is tried again', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
   await assert.rejects(
-    whileUnchanged(store, 'x', async () => {
+    cached(store, 'x', async () => {
       throw new Error('no');
     }),
     /no/,
   );
-  assert.deepEqual(await whileUnchanged(store, 'x', async () => ({ yes: 1 })), { yes: 1 });
+  assert.deepEqual(await cached(store, 'x', async () => ({ yes: 1 })), { yes: 1 });
 });

@@ -1,9 +1,7 @@
 /** What SQLite's errors say of the file and its disk. */
 import Database from 'better-sqlite3';
 import { DomainError } from '../../domain/error.ts';
-
-/** What keeps a database from working, where that is no fault of a query. */
-export type DatabaseFault = 'held' | 'full' | 'read-only' | 'disk' | 'damaged';
+import type { DatabaseFault } from './dialect.ts';
 
 /** What SQLite says of the file or its disk (https://sqlite.org/rescode.html); undefined for any other error. */
 export function databaseFault(error: unknown): DatabaseFault | undefined {

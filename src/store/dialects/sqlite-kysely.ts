@@ -2,8 +2,8 @@
  * Kysely over a better-sqlite3 connection whose prepared statements are kept (a join by key costs 18 µs with that and 48
  * without).
  *
- * Queries run on this thread, and awaiting one only runs microtasks; so each gives way to the event loop first when
- * queries have kept it for a while (`turn.ts`).
+ * Queries run on this thread, and awaiting one only runs microtasks; so each yields to the event loop first when
+ * queries have kept it for a while (`lib/event-loop.ts`).
  */
 import type Database from 'better-sqlite3';
 import {
@@ -82,7 +82,7 @@ class Dialect extends SqliteDialect {
   }
 
   override createDriver(): Driver {
-    return new CourteousDriver(this.#config, this.#isForSingleQueries);
+    return new YieldingDriver(this.#config, this.#isForSingleQueries);
   }
 
   override createAdapter(): DialectAdapter {
@@ -101,7 +101,7 @@ class SharedAdapter extends SqliteAdapter {
   }
 }
 
-class CourteousDriver extends SqliteDriver {
+class YieldingDriver extends SqliteDriver {
   readonly #isForSingleQueries: boolean;
   #connection: DatabaseConnection | undefined;
 
@@ -111,7 +111,7 @@ class CourteousDriver extends SqliteDriver {
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= courteous(await super.acquireConnection());
+    this.#connection ??= yielding(await super.acquireConnection());
     return this.#connection;
   }
 
@@ -122,7 +122,7 @@ class CourteousDriver extends SqliteDriver {
   }
 }
 
-function courteous(connection: DatabaseConnection): DatabaseConnection {
+function yielding(connection: DatabaseConnection): DatabaseConnection {
   return {
     executeQuery: async (query) => {
       const way = giveWay();

@@ -10,29 +10,20 @@ import Database from 'better-sqlite3';
 import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
 import { giveWay } from '../../lib/event-loop.ts';
 import type { Schema } from '../schema.ts';
-import { asDamage } from './sqlite-fault.ts';
+import type { Connections, Dialect } from './dialect.ts';
+import { asDamage, databaseFault } from './sqlite-fault.ts';
 import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';
 
-export interface Sqlite {
-  /** One such connection a process: whoever has a transaction keeps the others waiting. */
-  readonly writer: Kysely<Schema>;
-  /** For single queries: nobody waits for anybody, for a query is over before the next can begin. */
-  readonly reader: Kysely<Schema>;
-  /** For transactions that only read (`readSnapshot`). */
-  readonly snapshots: Kysely<Schema>;
-  close(): void;
-}
-
 /** Opens the file, creating it if it is missing. */
-export function openSqlite(file: string): Sqlite {
+export function openSqlite(file: string): Connections {
   const database = new Database(file);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
   database.pragma('busy_timeout = 5000');
-  const reading = oneMomentATurn(openForReading(file));
+  const reading = sharedSnapshots(openForReading(file));
   const snapshots = statementCache(openForReading(file));
-  const writing = statementCache(database, { begin: 'begin immediate', beforeCommit: reading.endMoment });
+  const writing = statementCache(database, { begin: 'begin immediate', beforeCommit: reading.endSnapshot });
   return {
     writer: open(writing, 'transactions'),
     reader: open(reading, 'single queries'),
@@ -60,31 +51,31 @@ function open(statements: StatementCache, use: Parameters<typeof kyselyOver>[1])
 }
 
 /**
- * The statements of a connection whose queries in one turn of the event loop see the same moment, because to begin one
- * takes longer than a query by key. The writer ends it before each commit, so that what is committed is seen at once,
+ * The statements of a connection whose queries in one iteration of the event loop share a snapshot, because to begin one
+ * takes longer than a query by key. The writer ends the snapshot before each commit, so that what is committed is seen at once,
  * and SQLite's log can begin anew.
  */
-function oneMomentATurn(database: Database.Database): StatementCache & { endMoment(): void } {
+function sharedSnapshots(database: Database.Database): StatementCache & { endSnapshot(): void } {
   const statements = statementCache(database);
   let isBegun = false;
-  function beginMoment(): void {
+  function beginSnapshot(): void {
     isBegun = true;
     statements.prepare('begin').run();
-    setImmediate(endMoment);
+    setImmediate(endSnapshot);
   }
-  function endMoment(): void {
+  function endSnapshot(): void {
     if (isBegun) statements.prepare('rollback').run();
     isBegun = false;
   }
   return {
     inTransaction: false,
     prepare(sql) {
-      if (!isBegun) beginMoment();
+      if (!isBegun) beginSnapshot();
       return statements.prepare(sql);
     },
-    endMoment,
+    endSnapshot,
     close() {
-      endMoment();
+      endSnapshot();
       statements.close();
     },
   };
@@ -94,7 +85,7 @@ function oneMomentATurn(database: Database.Database): StatementCache & { endMome
  * Runs a query where `db` would, without its way to a connection: that is for connections that have to be waited for, and
  * costs as much as a query by key.
  */
-export async function execute<Row>(
+async function execute<Row>(
   db: Kysely<Schema>,
   sql: string,
   parameters: readonly unknown[] = [],
@@ -115,7 +106,7 @@ export async function execute<Row>(
 }
 
 /** A number that is another one after every commit, of whichever process (SQLite's manual, `PRAGMA data_version`). */
-export async function dataVersion(reader: Kysely<Schema>): Promise<number> {
+async function dataVersion(reader: Kysely<Schema>): Promise<number> {
   const [row] = await execute<{ data_version: number }>(reader, 'pragma data_version');
   return row?.data_version ?? Number.NaN;
 }
@@ -124,13 +115,13 @@ export async function dataVersion(reader: Kysely<Schema>): Promise<number> {
  * How many rows the connection of a transaction has changed so far; NaN, which equals nothing, when the transaction is
  * over already, as SQLite ends it by itself when the disk is full.
  */
-export async function countChanges(db: Transaction<Schema>): Promise<number> {
+async function countChanges(db: Transaction<Schema>): Promise<number> {
   const [row] = await execute<{ count: number }>(db, 'select total_changes() as count');
   return statementsOf.get(db)?.inTransaction && row ? row.count : Number.NaN;
 }
 
 /** Reads more than once of the same moment, which others' writes do not change meanwhile. */
-export function readSnapshot<T>(
+function readSnapshot<T>(
   snapshots: Kysely<Schema>,
   body: (db: Transaction<Schema>) => Promise<T>,
 ): Promise<T> {
@@ -141,7 +132,7 @@ export function readSnapshot<T>(
  * Runs a body in one transaction. Without `flush` it does not wait for the disk: what it wrote outlives this process,
  * and a power cut only once something behind it was flushed.
  */
-export function transact<T>(
+function transact<T>(
   writer: Kysely<Schema>,
   body: (db: Transaction<Schema>) => Promise<T>,
   { flush }: { flush: boolean },
@@ -172,3 +163,13 @@ function transaction<T>(
     }
   });
 }
+
+export const sqlite: Dialect = {
+  open: openSqlite,
+  execute,
+  readSnapshot,
+  transact,
+  countChanges,
+  dataVersion,
+  databaseFault,
+};
