@@ -68,7 +68,7 @@ export function injectBlob(executable: Buffer, blob: Buffer): Buffer {
   return whole;
 }
 
-/** Tells Node's start-up code to look for a blob. */
+/** Makes Node's start-up code search for a blob. */
 function setFuse(executable: Buffer): void {
   const at = executable.indexOf(`${fuse}0`);
   if (at < 0 || executable.indexOf(`${fuse}0`, at + 1) >= 0) {

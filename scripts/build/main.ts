@@ -35,33 +35,33 @@ mkdirSync(dirname(out), { recursive: true });
 const work = mkdtempSync(`${out}-build-`);
 try {
   const { start, parts, addons } = await bundleProgram(root);
-  for (const [name, source] of parts) writeFileSync(place(`assets/code/${name}`), source);
-  for (const [file, path] of addons) copyFileSync(path, place(`assets/addon/${file}`));
+  for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);
+  for (const [file, path] of addons) copyFileSync(path, inWork(`assets/addon/${file}`));
   const src = join(root, 'src');
   for (const text of globSync('**/*.{js,json}', { cwd: src, exclude: ['**/tsconfig.json'] })) {
-    copyFileSync(join(src, text), place(`assets/text/${text}`));
+    copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
   const node = (...args: string[]) => execFileSync(process.execPath, args, { cwd: work, stdio: 'pipe' });
   const seeds = ['--hash-seed=1', '--random-seed=1'];
   node(...seeds, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
-  writeFileSync(place('start.js'), start);
-  writeFileSync(place('config.json'), JSON.stringify(blobConfig()));
-  node('--experimental-sea-config', place('config.json'));
+  writeFileSync(inWork('start.js'), start);
+  writeFileSync(inWork('config.json'), JSON.stringify(blobConfig()));
+  node('--experimental-sea-config', inWork('config.json'));
 
-  const executable = injectBlob(readFileSync(process.execPath), readFileSync(place('blob')));
-  writeFileSync(place('executable'), executable, { mode: 0o755 });
+  const executable = injectBlob(readFileSync(process.execPath), readFileSync(inWork('blob')));
+  writeFileSync(inWork('executable'), executable, { mode: 0o755 });
   const env = { XDG_CACHE_HOME: work };
-  const said = execFileSync(place('executable'), ['version'], { env, encoding: 'utf8' });
-  if (/not loaded/.test(said)) throw new Error(`what was built says:\n${said}`);
-  // In the place of one that may be running.
-  renameSync(place('executable'), out);
+  const output = execFileSync(inWork('executable'), ['version'], { env, encoding: 'utf8' });
+  if (/not loaded/.test(output)) throw new Error(`what was built says:\n${output}`);
+  // A rename, because the old one may be running.
+  renameSync(inWork('executable'), out);
   console.log(`${out}: ${(executable.length / 2 ** 20).toFixed(1)} MiB`);
 } finally {
   rmSync(work, { recursive: true });
 }
 
-/** A file in the working directory; the folder that it lies in is made. */
-function place(name: string): string {
+/** The path of a file in the working directory; makes its folder. */
+function inWork(name: string): string {
   const file = join(work, name);
   mkdirSync(dirname(file), { recursive: true });
   return file;

@@ -41,6 +41,8 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
     identity: { issuer: issuer.url },
     sync: { intervalSeconds: 1 },
     seed: './lab.yaml',
+    // Without root, the simulated login node is not started otherwise.
+    ...(how.uid !== 0 && { clusters: { unsafeSimulatedLogins: true } }),
   };
   writeFileSync(join(path, 'srv/andromeda.yaml'), JSON.stringify(config));
   const lab = { ...physics, users: [...(physics.users ?? []), operator] };

@@ -1,8 +1,8 @@
 /**
  * Native addons. The system's loader opens files only, so each is unpacked once into a private directory
- * (cache-place.ts), under its SHA-256. A file found there is loaded only when it is ours, nobody else can write to it,
- * and every byte is as in the executable; and it is loaded by the descriptor that was read, so that nothing can take
- * its place in between.
+ * (cache-directory.ts), under its SHA-256. A file found there is loaded only when it is ours, nobody else can write to it,
+ * and every byte is as in the executable; and it is loaded by the descriptor that was read, so that nothing can
+ * replace it in between.
  */
 import {
   closeSync,
@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { cachePlaces, describe } from './cache-place.ts';
+import { cacheDirectories, describe } from './cache-directory.ts';
 import { parts } from './parts.ts';
 
 export type LoadAddon = (file: string) => unknown;
@@ -29,15 +29,15 @@ export function createAddonLoader(read: (file: string) => Buffer): LoadAddon {
   };
 }
 
-/** Throws a `DomainError` with a sentence that says which places were tried, and why each would not do. */
+/** Throws a `DomainError` with a sentence that names the directories that were tried, and why each would not do. */
 function loadAddon(file: string, content: Buffer): unknown {
   const refusals: string[] = [];
-  for (const place of cachePlaces(process.env)) {
+  for (const cache of cacheDirectories(process.env)) {
     try {
-      const directory = place.open();
+      const directory = cache.open();
       return openAddon(join(directory, file), content);
     } catch (error) {
-      refusals.push(`${place.path}: ${describe(error)}`);
+      refusals.push(`${cache.path}: ${describe(error)}`);
     }
   }
   const fix = 'Set XDG_CACHE_HOME to a directory of yours on a file system that is mounted without noexec.';

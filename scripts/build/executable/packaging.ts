@@ -23,7 +23,7 @@ export function exitArguments(status: number): string[] {
   return [exitRole, String(status)];
 }
 
-/** Where addons are unpacked: another process must come to the same place (addons.ts). */
+/** Where addons are unpacked: another process must find the same directory (addons.ts). */
 export function inheritedEnvironment(): Record<string, string> {
   const names = ['HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'CACHE_DIRECTORY'];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));

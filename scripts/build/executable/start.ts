@@ -3,7 +3,7 @@
  * `call` need not carry the server; its addons are files that the system's loader can open.
  *
  *   start.ts (here) → src/main.ts or the login node's main.ts → code.ts (other parts, when they are imported)
- *                                                           → addons.ts → cache-place.ts (native addons)
+ *                                                           → addons.ts → cache-directory.ts (native addons)
  *
  * Code asks for all of it by way of parts.ts.
  */

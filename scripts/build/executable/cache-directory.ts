@@ -2,14 +2,14 @@
 import { lstatSync, mkdirSync, type Stats } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 
-export interface CachePlace {
+export interface CacheDirectory {
   path: string;
   /** Makes the directory if need be and makes sure that it is private. Throws why it will not do. */
   open(): string;
 }
 
-/** The places, in the order in which they are tried. */
-export function cachePlaces(env: NodeJS.ProcessEnv): CachePlace[] {
+/** The directories, in the order in which they are tried. */
+export function cacheDirectories(env: NodeJS.ProcessEnv): CacheDirectory[] {
   const uid = process.geteuid?.() ?? 0;
   const own = `andromeda-${uid}`;
   const caches = [env['CACHE_DIRECTORY'], env['XDG_CACHE_HOME'], env['HOME'] && join(env['HOME'], '.cache')];
@@ -68,13 +68,13 @@ function directoryAt(path: string, exactly: boolean): Stats {
   return stats;
 }
 
-/** Why a place would not do, in words. */
+/** Why a directory would not do, as a clause. */
 export function describe(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ERR_DLOPEN_FAILED') {
     return /failed to map|permission|not permitted/i.test(message) ? 'it is mounted noexec' : message;
   }
-  const words: Record<string, string> = {
+  const reasons: Record<string, string> = {
     ENOENT: 'it cannot be made there',
     EACCES: 'no right to write there',
     EPERM: 'no right to write there',
@@ -82,5 +82,5 @@ export function describe(error: unknown): string {
     ENOSPC: 'no space is left',
     EDQUOT: 'the quota is used up',
   };
-  return (code && words[code]) || message;
+  return (code && reasons[code]) || message;
 }
