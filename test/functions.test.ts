@@ -10,14 +10,9 @@ const src = join(import.meta.dirname, '../src');
 
 /** Those that are longer, with the most lines that each may have. They may shrink or go, and none may come. */
 const allowed: Record<string, number> = {
-  'gateway/admission.ts createAdmission': 100,
   'config/index.ts settle': 90,
   'app/index.ts createApis': 100,
   'app/index.ts startApp': 110,
-  'gateway/index.ts startGateway': 160,
-  'gateway/relay.ts startRelay': 240,
-  'gateway/session.ts startSession': 280,
-  'gateway/user-auth.ts startUserAuth': 100,
   'identity/issuer/configuration.ts configuration': 110,
   'identity/issuer/device-pages.ts createDevicePages': 170,
   'sync/drivers/kubernetes/client.ts openClient': 130,

@@ -1,44 +1,23 @@
 /**
- * How many may come in: bounds on connections that have not logged in, on handshakes, on sessions a source and a person,
- * and a delay for failures. A source is an address, or a network of 64 bits (IPv6). A source with a live session is
- * spared what is there against strangers. What persons may do is not decided here.
+ * How many connections come in: bounds on connections that have not logged in, on handshakes, on sessions for each source
+ * and person, and a delay for failures. A source is an address, or a network of 64 bits (IPv6). The bounds for
+ * unauthenticated clients are wider for a source that has a session. What people may do is not decided here.
  */
 import { type BackOff, createBackOff } from '../lib/back-off.ts';
 import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
 import { sourceNetwork } from '../lib/source-address.ts';
 import type { GatewayLimits } from './limits.ts';
 
-/** Why not: a word for the log, a line for the person. */
+/** Why a connection is refused: a reason for the log, a line for the person. */
 export interface Refusal {
   reason: string;
   text: string;
 }
 
-/** A connection that waits until others of its source have logged in or left. */
+/** A connection in the queue, until others of its source have logged in or left. */
 export interface Waiting {
   start(): void;
   refuse(refusal: Refusal): void;
-}
-
-export interface Admission {
-  /** A connection is there. Where nothing is returned it counts until `leave` or `admit`; `wait` says to call `queue`. */
-  enter(address: string): Refusal | 'wait' | undefined;
-  /** Lets it wait: it is started once there is a place, and never after the function returned was called. */
-  queue(address: string, waiting: Waiting): () => void;
-  /** Refuses all that wait. */
-  refuseWaiting(refusal: Refusal): void;
-  /** Somebody is proven: from now on it counts as a session of theirs until `end`, unless it is refused. */
-  admit(address: string, userId: string): Refusal | undefined;
-  leave(address: string): void;
-  end(address: string, userId: string): void;
-  /** Takes a handshake: milliseconds until it may begin. */
-  handshakeMs(address: string): number;
-  /** The same for new keys on a connection to a login node, which nobody else waits for. */
-  nodeHandshakeMs(id: string): number;
-  /** How long the answer to a failed login is kept back. */
-  failureMs(address: string): number;
-  /** A connection has ended on which only wrong keys were offered. */
-  failed(address: string): void;
 }
 
 export const tooMany: Refusal = {
@@ -50,8 +29,132 @@ export const tooMany: Refusal = {
 export const maxHandshakeWaitMs = 10_000;
 
 const forgetFailuresMs = 10 * 60_000;
-/** Whoever has five keys offers four wrong ones first: with all their failures the right one still comes in time. */
+/** A client with five keys may offer four wrong ones first: its right key must still come before the login times out. */
 const longestFailureMs = 2_000;
+
+export class Admission {
+  readonly #limits: GatewayLimits;
+  readonly #random: () => number;
+  readonly #unauthenticated = new Map<string, number>();
+  readonly #bySource = new Map<string, number>();
+  readonly #byUser = new Map<string, number>();
+  readonly #queues = new Map<string, Waiting[]>();
+  readonly #backOff: BackOff;
+  readonly #ofSource: RateLimit;
+  readonly #ofAll: RateLimit;
+  #open = 0;
+  #queued = 0;
+
+  /** `random` gives numbers from 0 to 1 (not 1). */
+  constructor(limits: GatewayLimits, random: () => number = Math.random) {
+    this.#limits = limits;
+    this.#random = random;
+    this.#backOff = createFailureBackOff(limits);
+    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
+    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+  }
+
+  /** A new connection. Where nothing is returned it counts until `leave` or `admit`; for `wait` call `queue`. */
+  enter(address: string): Refusal | 'wait' | undefined {
+    const limits = this.#limits;
+    const source = sourceNetwork(address);
+    const hasSession = this.#bySource.has(source);
+    const { unauthenticatedPerSource: each, unauthenticatedWithSession: known } = limits;
+    const most = hasSession ? Math.max(known, each) : each;
+    const crowded = hasSession
+      ? this.#open >= 2 * limits.unauthenticatedFull
+      : isRefused(this.#open, limits, this.#random);
+    if (crowded) return tooMany;
+    if ((this.#unauthenticated.get(source) ?? 0) >= most) {
+      const length = this.#queues.get(source)?.length ?? 0;
+      return length >= limits.queuedPerSource || this.#queued >= limits.queued ? tooMany : 'wait';
+    }
+    this.#open += 1;
+    add(this.#unauthenticated, source, 1);
+    return undefined;
+  }
+
+  /** Queues it: it is started when another of its source leaves, and never after the function returned was called. */
+  queue(address: string, waiting: Waiting): () => void {
+    const source = sourceNetwork(address);
+    this.#queues.set(source, [...(this.#queues.get(source) ?? []), waiting]);
+    this.#queued += 1;
+    return () => this.#dequeue(source, waiting);
+  }
+
+  /** Refuses all in the queues. */
+  refuseWaiting(refusal: Refusal): void {
+    const all = [...this.#queues.values()].flat();
+    this.#queues.clear();
+    this.#queued = 0;
+    for (const waiting of all) waiting.refuse(refusal);
+  }
+
+  /** A person has proved a key: the connection counts as a session of theirs until `end`, unless it is refused. */
+  admit(address: string, userId: string): Refusal | undefined {
+    const source = sourceNetwork(address);
+    const { sessionsPerUser, sessionsPerSource } = this.#limits;
+    if ((this.#byUser.get(userId) ?? 0) >= sessionsPerUser) {
+      const text = `You have ${sessionsPerUser} sessions open, which is the most. Please close some first.`;
+      return { reason: 'too_many_sessions', text };
+    }
+    if ((this.#bySource.get(source) ?? 0) >= sessionsPerSource) {
+      const text = `${sessionsPerSource} sessions are open from your address, which is the most. Please close some first.`;
+      return { reason: 'too_many_sessions', text };
+    }
+    add(this.#byUser, userId, 1);
+    add(this.#bySource, source, 1);
+    this.leave(address);
+    return undefined;
+  }
+
+  leave(address: string): void {
+    const source = sourceNetwork(address);
+    this.#open -= 1;
+    add(this.#unauthenticated, source, -1);
+    const [next] = this.#queues.get(source) ?? [];
+    if (!next) return;
+    this.#dequeue(source, next);
+    next.start();
+  }
+
+  end(address: string, userId: string): void {
+    add(this.#byUser, userId, -1);
+    add(this.#bySource, sourceNetwork(address), -1);
+  }
+
+  /** Takes a handshake: milliseconds until it may begin. */
+  handshakeMs(address: string): number {
+    const source = sourceNetwork(address);
+    const own = this.#ofSource.reserve(source, maxHandshakeWaitMs);
+    return this.#bySource.has(source) ? own : Math.max(own, this.#ofAll.reserve('', maxHandshakeWaitMs));
+  }
+
+  /** The same for new keys on a connection to a login node, which nobody else waits for. */
+  nodeHandshakeMs(id: string): number {
+    return this.#ofSource.reserve(`node ${id}`, maxHandshakeWaitMs);
+  }
+
+  /** How long the answer to a failed login is delayed. */
+  failureMs(address: string): number {
+    const source = sourceNetwork(address);
+    return this.#bySource.has(source) ? 0 : this.#backOff.delayMs(source);
+  }
+
+  /** A connection has ended on which only wrong keys were offered. */
+  failed(address: string): void {
+    this.#backOff.failed(sourceNetwork(address));
+  }
+
+  #dequeue(source: string, waiting: Waiting): void {
+    const queue = this.#queues.get(source);
+    const at = queue?.indexOf(waiting) ?? -1;
+    if (!queue || at < 0) return;
+    queue.splice(at, 1);
+    this.#queued -= 1;
+    if (queue.length === 0) this.#queues.delete(source);
+  }
+}
 
 function createFailureBackOff(
   limits: Pick<GatewayLimits, 'backoffAfter' | 'backoffMs' | 'backoffMaxMs'>,
@@ -63,100 +166,6 @@ function createFailureBackOff(
 
 function createHandshakeLimit(perSecond: number, burst: number): RateLimit {
   return createRateLimit({ burst, everyMs: 1000 / perSecond }, Date.now);
-}
-
-/** `random` gives numbers from 0 to 1 (not 1). */
-export function createAdmission(limits: GatewayLimits, random: () => number = Math.random): Admission {
-  const strangers = new Map<string, number>();
-  const bySource = new Map<string, number>();
-  const byUser = new Map<string, number>();
-  const queues = new Map<string, Waiting[]>();
-  const backOff = createFailureBackOff(limits);
-  const ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
-  const ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
-  let open = 0;
-  let queued = 0;
-
-  function leave(address: string) {
-    const source = sourceNetwork(address);
-    open -= 1;
-    add(strangers, source, -1);
-    const [next] = queues.get(source) ?? [];
-    if (!next) return;
-    dequeue(source, next);
-    next.start();
-  }
-
-  function dequeue(source: string, waiting: Waiting) {
-    const line = queues.get(source);
-    const at = line?.indexOf(waiting) ?? -1;
-    if (!line || at < 0) return;
-    line.splice(at, 1);
-    queued -= 1;
-    if (line.length === 0) queues.delete(source);
-  }
-
-  return {
-    enter(address) {
-      const source = sourceNetwork(address);
-      const spared = bySource.has(source);
-      const { unauthenticatedPerSource: each, unauthenticatedWithSession: known } = limits;
-      const most = spared ? Math.max(known, each) : each;
-      const crowded = spared ? open >= 2 * limits.unauthenticatedFull : isRefused(open, limits, random);
-      if (crowded) return tooMany;
-      if ((strangers.get(source) ?? 0) >= most) {
-        const full = (queues.get(source)?.length ?? 0) >= limits.queuedPerSource || queued >= limits.queued;
-        return full ? tooMany : 'wait';
-      }
-      open += 1;
-      add(strangers, source, 1);
-      return undefined;
-    },
-    queue(address, waiting) {
-      const source = sourceNetwork(address);
-      queues.set(source, [...(queues.get(source) ?? []), waiting]);
-      queued += 1;
-      return () => dequeue(source, waiting);
-    },
-    refuseWaiting(refusal) {
-      const all = [...queues.values()].flat();
-      queues.clear();
-      queued = 0;
-      for (const waiting of all) waiting.refuse(refusal);
-    },
-    admit(address, userId) {
-      const source = sourceNetwork(address);
-      const { sessionsPerUser, sessionsPerSource } = limits;
-      if ((byUser.get(userId) ?? 0) >= sessionsPerUser) {
-        const text = `You have ${sessionsPerUser} sessions open, which is the most. Please close some first.`;
-        return { reason: 'too_many_sessions', text };
-      }
-      if ((bySource.get(source) ?? 0) >= sessionsPerSource) {
-        const text = `${sessionsPerSource} sessions are open from your address, which is the most. Please close some first.`;
-        return { reason: 'too_many_sessions', text };
-      }
-      add(byUser, userId, 1);
-      add(bySource, source, 1);
-      leave(address);
-      return undefined;
-    },
-    leave,
-    end(address, userId) {
-      add(byUser, userId, -1);
-      add(bySource, sourceNetwork(address), -1);
-    },
-    handshakeMs(address) {
-      const source = sourceNetwork(address);
-      const own = ofSource.reserve(source, maxHandshakeWaitMs);
-      return bySource.has(source) ? own : Math.max(own, ofAll.reserve('', maxHandshakeWaitMs));
-    },
-    nodeHandshakeMs: (id) => ofSource.reserve(`node ${id}`, maxHandshakeWaitMs),
-    failureMs(address) {
-      const source = sourceNetwork(address);
-      return bySource.has(source) ? 0 : backOff.delayMs(source);
-    },
-    failed: (address) => backOff.failed(sourceNetwork(address)),
-  };
 }
 
 /** Random early drop, as sshd's MaxStartups: none below `start`, `rate` percent from there, rising to all at `full`. */

@@ -15,7 +15,7 @@ export type Subject = Pick<Route, 'clusterId' | 'userId' | 'keyId'>;
 
 export type Decision =
   | { allowed: true; route: Route }
-  /** `disclose`: the key is this person's own, so the message may be told to whoever proved to hold it. */
+  /** `disclose`: the key is this person's own, so the message is sent to whoever proved to hold it. */
   | { allowed: false; reason: string; message: string; disclose: boolean; subject?: Subject };
 
 export interface Attempt {
@@ -34,7 +34,7 @@ export interface Attempt {
 export type Authorize = (attempt: Attempt, openOn?: Pick<LoginNode, 'host' | 'port'>) => Promise<Decision>;
 
 /** Where a session runs and as whom; a change of it ends the session, a change of shell does not. */
-export function isSamePlace(a: Route, b: Route): boolean {
+export function isSameLogin(a: Route, b: Route): boolean {
   return (
     a.clusterId === b.clusterId &&
     a.userId === b.userId &&

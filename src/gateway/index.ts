@@ -2,23 +2,23 @@
  * The SSH gateway ("SSH gateway behaviour" in the contract; RFC 4251 to 4254).
  *
  * Owns: the gateway's address, its connections, and what may pass over them. Must not: know the store, decide who may log
- * in (that is `authorize`, handed in and asked again for as long as a session lives), or run anything itself.
+ * in (`authorize` does, again and again for as long as a session lives), or run anything itself.
  *
- * The flow: socket → admission.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts) → authorize → Route →
- * our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message on that policy.ts
- * allows → the end, from whichever side, or by recheck(), close() and stop() with a line that says why.
+ * The flow: socket → admission.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts)
+ * → authorize → Route → our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message
+ * that policy.ts allows → the end, from either side, or by recheck(), close() and stop(), with its reason.
  */
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Logger } from '../lib/log.ts';
 import { plainAddress } from '../lib/source-address.ts';
-import { createAdmission, type Refusal, tooMany } from './admission.ts';
+import { Admission, type Refusal, tooMany } from './admission.ts';
 import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
 import type { GatewayEvent, SessionInfo } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { awaitProxyHeader } from './proxy-protocol.ts';
-import { turnAway } from './refuse-connection.ts';
-import { type Session, startSession } from './session.ts';
+import { refuseConnection } from './refuse-connection.ts';
+import { Session, type SessionContext } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
 
 export interface GatewayOptions {
@@ -29,7 +29,7 @@ export interface GatewayOptions {
   clientKey: string;
   authorize: Authorize;
   log: Logger;
-  /** Told what is worth keeping of every session, in order. It must return at once. */
+  /** Receives the events of every session, in order. It must return at once. */
   record?(event: GatewayEvent): void;
   limits?: Partial<GatewayLimits>;
   /** Whether an address is that of a trusted proxy, whose PROXY header (version 2) is read. */
@@ -55,168 +55,201 @@ export interface Gateway {
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): readonly SessionInfo[];
-  /** Lets nobody in any more, tells those who are in, gives them `drainMs`, and is done about half a second later. */
+  /** Lets nobody in any more, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
   stop(): Promise<void>;
 }
 
-/** Listens; resolves when connections are taken. */
+const restarting: Refusal = {
+  reason: 'gateway_stopping',
+  text: 'The gateway is being restarted. Please connect again in a minute.',
+};
+
+/** Listens; resolves when connections are accepted. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { authorize, log } = options;
-  const limits: GatewayLimits = Object.freeze({ ...defaultLimits, ...options.limits });
-  const strangers = new Set<Session>();
-  const known = new Set<Session>();
-  const admission = createAdmission(limits);
-  let stopping: Refusal | undefined;
-  /** Connections whose PROXY header is awaited. */
-  let atProxies = 0;
-  const context = {
-    hostKey: readPrivateKey(options.hostKey),
-    clientKey: readPrivateKey(options.clientKey),
-    authorize,
-    limits,
-    log,
-    admission,
-    record: options.record ?? (() => {}),
-    stopping: () => stopping,
-    onProven(session: Session) {
-      strangers.delete(session);
-      known.add(session);
-    },
-    onClosed(session: Session) {
-      strangers.delete(session);
-      known.delete(session);
-      if (stopping && known.size === 0) drained();
-    },
-  };
-  let drained = () => {};
+  const gateway = new ListeningGateway(options);
+  await gateway.listen();
+  return gateway;
+}
 
-  const server = createServer({ highWaterMark: 256 * 1024 }, onConnection);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.listen.port, options.listen.host, () => {
-      server.off('error', reject);
-      resolve();
+class ListeningGateway implements Gateway {
+  readonly #options: GatewayOptions;
+  readonly #limits: GatewayLimits;
+  readonly #admission: Admission;
+  readonly #context: SessionContext;
+  readonly #server: Server;
+  readonly #unauthenticated = new Set<Session>();
+  readonly #known = new Set<Session>();
+  /** Connections whose PROXY header has not come yet. */
+  #awaitedHeaders = 0;
+  #stopping: Refusal | undefined;
+  #onDrained = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  port = 0;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    this.#limits = Object.freeze({ ...defaultLimits, ...options.limits });
+    this.#admission = new Admission(this.#limits);
+    this.#context = {
+      hostKey: readPrivateKey(options.hostKey),
+      clientKey: readPrivateKey(options.clientKey),
+      authorize: options.authorize,
+      limits: this.#limits,
+      log: options.log,
+      admission: this.#admission,
+      record: options.record ?? (() => {}),
+      stopping: () => this.#stopping,
+      onProven: (session) => {
+        this.#unauthenticated.delete(session);
+        this.#known.add(session);
+      },
+      onClosed: (session) => {
+        this.#unauthenticated.delete(session);
+        this.#known.delete(session);
+        if (this.#stopping && this.#known.size === 0) this.#onDrained();
+      },
+    };
+    this.#server = createServer({ highWaterMark: 256 * 1024 }, (socket) => this.#onConnection(socket));
+  }
+
+  async listen(): Promise<void> {
+    const { listen, log } = this.#options;
+    const server = this.#server;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(listen.port, listen.host, () => {
+        server.off('error', reject);
+        resolve();
+      });
     });
-  });
-  server.on('error', (error) => log.error('gateway.listen.failed', { error }));
-  const address = server.address();
-  const port = typeof address === 'object' && address ? address.port : options.listen.port;
-  const timer = setInterval(onTimer, limits.recheckMs).unref();
-  log.info('gateway.started', { host: options.listen.host, port });
+    server.on('error', (error) => log.error('gateway.listen.failed', { error }));
+    const address = server.address();
+    this.port = typeof address === 'object' && address ? address.port : listen.port;
+    const onTimer = () => this.#onTimer();
+    this.#timer = setInterval(onTimer, this.#limits.recheckMs).unref();
+    log.info('gateway.started', { host: listen.host, port: this.port });
+  }
 
-  function onConnection(socket: Socket): void {
+  async recheck(filter: SessionFilter = {}): Promise<void> {
+    const authorize = oncePerAttempt(this.#options.authorize, this.#limits.recheckMs);
+    await Promise.all(this.#matching(filter).map((session) => session.recheck(authorize)));
+  }
+
+  close(filter: SessionFilter, reason: string, text: string): number {
+    const sessions = this.#matching(filter);
+    for (const session of sessions) session.close(reason, text);
+    return sessions.length;
+  }
+
+  sessions(): readonly SessionInfo[] {
+    return [...this.#known].flatMap((session) => session.info() ?? []);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = restarting;
+    this.#admission.refuseWaiting(restarting);
+    for (const session of this.#unauthenticated) session.close('gateway stopped', restarting.text);
+    await this.#drain();
+    clearInterval(this.#timer);
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const session of [...this.#known, ...this.#unauthenticated])
+      session.close('gateway stopped', restarting.text);
+    await closed;
+    this.#options.log.info('gateway.stopped', {});
+  }
+
+  /** Notifies open sessions, and waits until they have ended, at most `drainMs`. */
+  async #drain(): Promise<void> {
+    const sessions = this.#known;
+    const { drainMs } = this.#limits;
+    if (sessions.size === 0 || drainMs <= 0) return;
+    this.#options.log.info('gateway.draining', { sessions: sessions.size, ms: drainMs });
+    const text = `The gateway is being restarted: this session ends in ${Math.ceil(drainMs / 1000)} s.`;
+    for (const session of sessions) session.notify(text);
+    await new Promise<void>((resolve) => {
+      const enough = setTimeout(resolve, drainMs);
+      this.#onDrained = () => {
+        clearTimeout(enough);
+        resolve();
+      };
+    });
+  }
+
+  #onConnection(socket: Socket): void {
     const barrier = createBarrier();
     barrier.onFault(() => socket.destroy());
     barrier.guard(() => {
       const address = plainAddress(socket.remoteAddress ?? '');
-      const isProxy = options.isProxy?.(address) ?? false;
-      if (isProxy && options.proxyProtocol !== 'off') beginAtProxy(socket, address, barrier);
-      else begin(socket, address, barrier);
+      const { isProxy, proxyProtocol } = this.#options;
+      if (isProxy?.(address) && proxyProtocol !== 'off') this.#awaitHeader(socket, address, barrier);
+      else this.#begin(socket, address, barrier);
     })();
   }
 
-  /** Behind a trusted proxy the address that counts is the one that it names. */
-  function beginAtProxy(socket: Socket, proxy: string, barrier: Barrier): void {
-    if (atProxies >= limits.unauthenticatedFull) {
-      refuse(socket, proxy, tooMany, barrier);
+  /** Behind a trusted proxy the address that counts is the one in its header. */
+  #awaitHeader(socket: Socket, proxy: string, barrier: Barrier): void {
+    if (this.#awaitedHeaders >= this.#limits.unauthenticatedFull) {
+      this.#refuse(socket, proxy, tooMany, barrier);
       return;
     }
-    atProxies += 1;
-    const required = options.proxyProtocol === 'required';
+    this.#awaitedHeaders += 1;
+    const required = this.#options.proxyProtocol === 'required';
     awaitProxyHeader(socket, barrier, required, (named, error) => {
-      atProxies -= 1;
-      if (error) return refuse(socket, proxy, { reason: error, text: '' }, barrier);
-      begin(socket, plainAddress(named ?? proxy), barrier);
+      this.#awaitedHeaders -= 1;
+      if (error) this.#refuse(socket, proxy, { reason: error, text: '' }, barrier);
+      else this.#begin(socket, plainAddress(named ?? proxy), barrier);
     });
   }
 
-  function begin(socket: Socket, address: string, barrier: Barrier): void {
+  #begin(socket: Socket, address: string, barrier: Barrier): void {
     const gone = address === '' || socket.destroyed ? { reason: 'gone', text: '' } : undefined;
-    const answer = gone ?? stopping ?? admission.enter(address);
-    if (answer === 'wait') queue(socket, address, barrier);
-    else if (answer !== undefined) refuse(socket, address, answer, barrier);
+    const answer = gone ?? this.#stopping ?? this.#admission.enter(address);
+    if (answer === 'wait') this.#queue(socket, address, barrier);
+    else if (answer !== undefined) this.#refuse(socket, address, answer, barrier);
     else {
-      strangers.add(startSession(socket, address, barrier, context));
-      // It was paused where it came from a proxy or had to wait.
+      this.#unauthenticated.add(new Session(socket, address, barrier, this.#context));
+      // It was paused if it came from a proxy or had to wait.
       socket.resume();
     }
   }
 
-  /** Keeps a connection unread until others of its source have logged in or left. */
-  function queue(socket: Socket, address: string, barrier: Barrier): void {
+  /** Leaves a connection unread until others of its source have logged in or left. */
+  #queue(socket: Socket, address: string, barrier: Barrier): void {
     socket.pause();
     socket.on(
       'error',
       barrier.guard(() => {}),
     );
-    const leave = admission.queue(address, {
+    const leave = this.#admission.queue(address, {
       start: barrier.guard(() => {
         clearTimeout(enough);
-        begin(socket, address, barrier);
+        this.#begin(socket, address, barrier);
       }),
       refuse: barrier.guard((refusal: Refusal) => {
         clearTimeout(enough);
-        refuse(socket, address, refusal, barrier);
+        this.#refuse(socket, address, refusal, barrier);
       }),
     });
-    const enough = barrier.after(limits.queueMs, () => {
+    const enough = barrier.after(this.#limits.queueMs, () => {
       leave();
-      refuse(socket, address, tooMany, barrier);
+      this.#refuse(socket, address, tooMany, barrier);
     });
   }
 
-  function refuse(socket: Socket, remoteAddress: string, { reason, text }: Refusal, barrier: Barrier): void {
-    log.warn('gateway.connection.refused', { remoteAddress, reason });
-    turnAway(socket, text, limits.lingerMs, barrier);
+  #refuse(socket: Socket, remoteAddress: string, { reason, text }: Refusal, barrier: Barrier): void {
+    this.#options.log.warn('gateway.connection.refused', { remoteAddress, reason });
+    refuseConnection(socket, text, this.#limits.lingerMs, barrier);
   }
 
-  function onTimer(): void {
+  #onTimer(): void {
     const now = Date.now();
-    for (const session of known) session.tick(now);
-    void recheck();
+    for (const session of this.#known) session.tick(now);
+    void this.recheck();
   }
 
-  async function recheck(filter: SessionFilter = {}): Promise<void> {
-    const ask = oncePerAttempt(authorize, limits.recheckMs);
-    await Promise.all(matching(filter).map((session) => session.recheck(ask)));
+  #matching(filter: SessionFilter): Session[] {
+    return [...this.#known].filter((session) => matches(session, filter));
   }
-
-  const matching = (filter: SessionFilter) => [...known].filter((session) => matches(session, filter));
-
-  return {
-    port,
-    recheck,
-    close(filter, reason, text) {
-      const sessions = matching(filter);
-      for (const session of sessions) session.close(reason, text);
-      return sessions.length;
-    },
-    sessions: () => [...known].flatMap((session) => session.info() ?? []),
-    async stop() {
-      const text = 'The gateway is being restarted. Please connect again in a minute.';
-      stopping ??= { reason: 'gateway_stopping', text };
-      admission.refuseWaiting(stopping);
-      for (const session of strangers) session.close('gateway stopped', text);
-      if (known.size > 0 && limits.drainMs > 0) {
-        log.info('gateway.draining', { sessions: known.size, ms: limits.drainMs });
-        const seconds = Math.ceil(limits.drainMs / 1000);
-        for (const session of known)
-          session.tell(`The gateway is being restarted: this session ends in ${seconds} s.`);
-        await new Promise<void>((resolve) => {
-          const enough = setTimeout(resolve, limits.drainMs);
-          drained = () => {
-            clearTimeout(enough);
-            resolve();
-          };
-        });
-      }
-      clearInterval(timer);
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of [...known, ...strangers]) session.close('gateway stopped', text);
-      await closed;
-      log.info('gateway.stopped', {});
-    },
-  };
 }
 
 function matches(session: Session, filter: SessionFilter): boolean {

@@ -22,13 +22,13 @@ export type Verdict =
   | { do: 'refuse'; reason: string }
   /** Goes on as an `exec` request with this command (latin1). */
   | { do: 'exec'; command: string }
-  /** The gateway itself keeps it: no further session channels. */
-  | { do: 'close-door' };
+  /** The gateway itself holds it: it refuses further session channels. */
+  | { do: 'no-more-sessions' };
 
 const allow: Verdict = { do: 'allow' };
 const refuse = (reason: string): Verdict => ({ do: 'refuse', reason });
 
-/** Judges what `side` asks for on a connection whose sessions run with the login shell `shell`. */
+/** Decides what `side` may ask for on a connection whose sessions run with the login shell `shell`. */
 export function judge(side: Side, ask: Ask, shell: string): Verdict {
   if (ask.kind === 'global') return judgeGlobal(side, ask.name);
   if (side === 'node') return ask.kind === 'open' ? judgeNodeOpen(ask.type) : judgeNodeRequest(ask.name);
@@ -45,12 +45,12 @@ function judgeOpen(ask: Ask & { kind: 'open' }): Verdict {
   );
 }
 
-const asTheyAre = new Set(['pty-req', 'window-change', 'signal', 'break', 'eow@openssh.com']);
+const passedUnchanged = new Set(['pty-req', 'window-change', 'signal', 'break', 'eow@openssh.com']);
 
 function judgeRequest(ask: Ask & { kind: 'request' }, shell: string): Verdict {
   if (ask.channel !== 'session')
     return ask.name === 'eow@openssh.com' ? allow : refuse(`${printable(ask.name)} needs a session`);
-  if (asTheyAre.has(ask.name)) return allow;
+  if (passedUnchanged.has(ask.name)) return allow;
   if (ask.name === 'shell') return { do: 'exec', command: loginShellLine(shell) };
   if (ask.name === 'exec') {
     const command = ask.command ?? '';
@@ -62,9 +62,9 @@ function judgeRequest(ask: Ask & { kind: 'request' }, shell: string): Verdict {
   return refuse(`${printable(ask.name)} is not supported here`);
 }
 
-/** `keepalive@openssh.com` is among the refused: a failure is the answer that says "I am here". */
+/** `keepalive@openssh.com` is among the refused: a failure is an answer, and shows that this side is alive. */
 function judgeGlobal(side: Side, name: string): Verdict {
-  if (side === 'client' && name === 'no-more-sessions@openssh.com') return { do: 'close-door' };
+  if (side === 'client' && name === 'no-more-sessions@openssh.com') return { do: 'no-more-sessions' };
   return refuse(`${printable(name)} is not supported here`);
 }
 

@@ -1,16 +1,16 @@
-/** Tells a connection that nobody has time for why not, at the cost of one write. */
+/** Refuses a connection with a reason, at the cost of one write. */
 import type { Socket } from 'node:net';
 import { DISCONNECT } from '../ssh/message-numbers.ts';
 import type { Barrier } from './barrier.ts';
 import { disconnectMessage } from './messages.ts';
 import { IDENT } from './transport.ts';
 
-/** As many may linger to read it; the others are cut off, or a flood would keep its sockets open after all. */
+/** As many get time to read it; the others are cut off, or a flood would keep its sockets open all the same. */
 const maxLingering = 256;
 let lingering = 0;
 
-/** Says who we are and goodbye (RFC 4253, section 11.1, which comes before any encryption), and closes. */
-export function turnAway(socket: Socket, text: string, lingerMs: number, barrier: Barrier): void {
+/** Sends our version and a disconnect (RFC 4253, section 11.1), before any encryption, and closes. */
+export function refuseConnection(socket: Socket, text: string, lingerMs: number, barrier: Barrier): void {
   socket.on(
     'error',
     barrier.guard(() => {}),

@@ -1,7 +1,7 @@
 /**
  * Relays the connection protocol (RFC 4254) between a person and a login node, message by message: windows, EOF,
- * half-close, exit status, signals and order stay between the two ends. What asks for something goes past the policy.
- * Requests of the connection as a whole are answered here by whom they were put to, so their answers keep order.
+ * half-close, exit status, signals and order stay between the two ends. The policy decides about every request.
+ * Requests of the connection as a whole are answered here at once, so their answers keep order.
  */
 
 import { OPEN_FAILURE, SSH } from '../ssh/message-numbers.ts';
@@ -32,248 +32,250 @@ export interface RelayOptions {
   onUse(use: Use): void;
 }
 
-export interface Relay {
-  readonly channels: number;
-  readonly bytesUp: number;
-  readonly bytesDown: number;
-  /** Puts a line on the standard error of every open session; says whether there was one that took it. */
-  tell(notice: string): boolean;
-  /** Tells it, passes nothing on from then on, and calls `onHeard` when the client has read that far. */
-  endWith(notice: string, onHeard: () => void): boolean;
-}
+/** Passes messages between both transports, which it takes over. */
+export class Relay {
+  bytesUp = 0;
+  bytesDown = 0;
+  readonly #options: RelayOptions;
+  readonly #client: Transport;
+  readonly #node: Transport;
+  readonly #channels = createChannels();
+  #noMoreSessions = false;
+  #ended = false;
 
-/** Takes over both transports. */
-export function startRelay({ client, node, limits, shell, onRefusal, onUse }: RelayOptions): Relay {
-  const channels = createChannels();
-  let doorClosed = false;
-  let ended = false;
-  let bytesUp = 0;
-  let bytesDown = 0;
-
-  // What a handler throws ends the transport that delivered the message: it broke the protocol.
-  client.onMessage = fromClient;
-  node.onMessage = (payload) => ended || fromNode(payload);
-  client.onRoom = () => node.resume();
-  node.onRoom = () => client.resume();
-
-  function toNode(payload: Buffer) {
-    node.forward(client, payload);
-    if (node.full) client.pause();
+  constructor(options: RelayOptions) {
+    const { client, node } = options;
+    this.#options = options;
+    this.#client = client;
+    this.#node = node;
+    // What a handler throws ends the transport that delivered the message: it broke the protocol.
+    client.onMessage = (payload) => this.#fromClient(payload);
+    node.onMessage = (payload) => this.#ended || this.#fromNode(payload);
+    client.onDrained = () => node.resume();
+    node.onDrained = () => client.resume();
   }
 
-  function toClient(payload: Buffer) {
-    client.forward(node, payload);
-    if (client.full) node.pause();
+  get channels(): number {
+    return this.#channels.size;
   }
 
-  function ask(side: Side, what: Ask): Verdict {
-    const verdict = judge(side, what, shell());
+  /** Puts a line on the standard error of every open session; returns whether one of them had room for it. */
+  notify(notice: string): boolean {
+    const line = `\r\n${printable(notice, noticeLength)}\r\n`;
+    const reached = this.#channels
+      .open()
+      .filter(({ type, window }) => type === 'session' && window >= line.length);
+    for (const channel of reached) {
+      channel.window -= line.length;
+      channel.debt += line.length;
+      this.#client.send(standardError(channel.client, line));
+    }
+    return reached.length > 0;
+  }
+
+  /** Sends the notice, passes on nothing after it, and calls `onRead` when the client has read that far. */
+  endWith(notice: string, onRead: () => void): boolean {
+    this.#ended = true;
+    this.#client.onMessage = ([type]) => {
+      if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) onRead();
+    };
+    const reached = this.notify(notice);
+    if (reached) this.#client.send(keepalive());
+    return reached;
+  }
+
+  #toNode(payload: Buffer) {
+    this.#node.forward(this.#client, payload);
+    if (this.#node.full) this.#client.pause();
+  }
+
+  #toClient(payload: Buffer) {
+    this.#client.forward(this.#node, payload);
+    if (this.#client.full) this.#node.pause();
+  }
+
+  #ask(side: Side, what: Ask): Verdict {
+    const verdict = judge(side, what, this.#options.shell());
     if (verdict.do === 'refuse') {
-      onRefusal(side, verdict.reason);
+      this.#options.onRefusal(side, verdict.reason);
       // The reason of a refused channel goes with the answer.
-      if (side === 'client' && what.kind !== 'open') client.send(debugMessage(verdict.reason));
+      if (side === 'client' && what.kind !== 'open') this.#client.send(debugMessage(verdict.reason));
     }
     return verdict;
   }
 
-  function fromClient(payload: Buffer) {
+  #fromClient(payload: Buffer) {
     const type = payload[0] ?? 0;
     // Late requests of the login that has succeeded are to be ignored (RFC 4252, section 5.1).
     if (type < SSH.GLOBAL_REQUEST) return;
-    if (type === SSH.GLOBAL_REQUEST) return globalRequest('client', payload);
-    if (type === SSH.CHANNEL_OPEN) return openFromClient(payload);
+    if (type === SSH.GLOBAL_REQUEST) return this.#globalRequest('client', payload);
+    if (type === SSH.CHANNEL_OPEN) return this.#openFromClient(payload);
     if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) return;
-    const channel = known(channels.byNode(recipient(payload)));
+    const channel = known(this.#channels.byNode(recipient(payload)));
     if (channel.closedByClient) throw new WireError('message on a closed channel');
     switch (type) {
       case SSH.CHANNEL_DATA:
       case SSH.CHANNEL_EXTENDED_DATA:
-        bytesUp += payload.length;
-        return toNode(payload);
+        this.bytesUp += payload.length;
+        return this.#toNode(payload);
       case SSH.CHANNEL_WINDOW_ADJUST:
-        return widen(channel, payload);
+        return this.#widen(channel, payload);
       case SSH.CHANNEL_EOF:
-        return toNode(payload);
+        return this.#toNode(payload);
       case SSH.CHANNEL_CLOSE:
         channel.closedByClient = true;
-        if (channel.closedByNode) channels.remove(channel);
-        return toNode(payload);
+        if (channel.closedByNode) this.#channels.remove(channel);
+        return this.#toNode(payload);
       case SSH.CHANNEL_REQUEST:
-        return requestFromClient(channel, payload);
+        return this.#requestFromClient(channel, payload);
       case SSH.CHANNEL_SUCCESS:
       case SSH.CHANNEL_FAILURE:
         // The node's requests that want an answer were answered here.
         return;
       default:
-        client.refuseMessage();
+        this.#client.refuseMessage();
     }
   }
 
-  function fromNode(payload: Buffer) {
+  #fromNode(payload: Buffer) {
     const type = payload[0] ?? 0;
     if (type < SSH.GLOBAL_REQUEST) return;
-    if (type === SSH.GLOBAL_REQUEST) return globalRequest('node', payload);
-    if (type === SSH.CHANNEL_OPEN) return openFromNode(payload);
+    if (type === SSH.GLOBAL_REQUEST) return this.#globalRequest('node', payload);
+    if (type === SSH.CHANNEL_OPEN) return this.#openFromNode(payload);
     if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) return;
-    const channel = known(channels.byClient(recipient(payload)));
+    const channel = known(this.#channels.byClient(recipient(payload)));
     if (channel.closedByNode) throw new WireError('message on a closed channel');
     switch (type) {
       case SSH.CHANNEL_DATA:
         channel.window -= payload.length - 9;
-        bytesDown += payload.length;
-        return toClient(payload);
+        this.bytesDown += payload.length;
+        return this.#toClient(payload);
       case SSH.CHANNEL_EXTENDED_DATA:
         channel.window -= payload.length - 13;
-        bytesDown += payload.length;
-        return toClient(payload);
+        this.bytesDown += payload.length;
+        return this.#toClient(payload);
       case SSH.CHANNEL_WINDOW_ADJUST:
       case SSH.CHANNEL_EOF:
-        return toClient(payload);
+        return this.#toClient(payload);
       case SSH.CHANNEL_CLOSE:
         channel.closedByNode = true;
-        if (channel.closedByClient) channels.remove(channel);
-        return toClient(payload);
+        if (channel.closedByClient) this.#channels.remove(channel);
+        return this.#toClient(payload);
       case SSH.CHANNEL_OPEN_CONFIRMATION:
-        if (!channels.confirm(channel, new WireReader(payload, 5).uint32()))
+        if (!this.#channels.confirm(channel, new WireReader(payload, 5).uint32()))
           throw new WireError('channel number in use');
-        return toClient(payload);
+        return this.#toClient(payload);
       case SSH.CHANNEL_OPEN_FAILURE:
         if (channel.node !== undefined) throw new WireError('the channel is open');
-        channels.remove(channel);
-        return toClient(payload);
+        this.#channels.remove(channel);
+        return this.#toClient(payload);
       case SSH.CHANNEL_REQUEST:
-        return requestFromNode(channel, payload);
+        return this.#requestFromNode(channel, payload);
       case SSH.CHANNEL_SUCCESS:
       case SSH.CHANNEL_FAILURE:
         if (channel.owed.shift() !== 'node') throw new WireError('an answer to no request');
-        toClient(payload);
+        this.#toClient(payload);
         while (channel.owed[0] === 'refusal') {
           channel.owed.shift();
-          client.send(channelFailure(channel.client));
+          this.#client.send(channelFailure(channel.client));
         }
         return;
       default:
-        node.refuseMessage();
+        this.#node.refuseMessage();
     }
   }
 
   /** What the client takes more, less what our own notices took of it. */
-  function widen(channel: Channel, payload: Buffer) {
+  #widen(channel: Channel, payload: Buffer) {
     const bytes = new WireReader(payload, 5).uint32();
     channel.window += bytes;
-    if (channel.debt === 0) return toNode(payload);
+    if (channel.debt === 0) return this.#toNode(payload);
     const paid = Math.min(channel.debt, bytes);
     channel.debt -= paid;
     const to = { uint32: channel.node ?? 0 };
-    node.send(message(SSH.CHANNEL_WINDOW_ADJUST, to, { uint32: bytes - paid }));
+    this.#node.send(message(SSH.CHANNEL_WINDOW_ADJUST, to, { uint32: bytes - paid }));
   }
 
-  function globalRequest(side: Side, payload: Buffer) {
+  #globalRequest(side: Side, payload: Buffer) {
     const fields = new WireReader(payload, 1);
     const name = fields.text();
     const wantsReply = fields.bool();
-    const verdict = ask(side, { kind: 'global', name });
-    if (verdict.do === 'close-door') doorClosed = true;
-    if (wantsReply) (side === 'client' ? client : node).send(requestFailure());
+    const verdict = this.#ask(side, { kind: 'global', name });
+    if (verdict.do === 'no-more-sessions') this.#noMoreSessions = true;
+    if (wantsReply) (side === 'client' ? this.#client : this.#node).send(requestFailure());
   }
 
-  function openFromClient(payload: Buffer) {
+  #openFromClient(payload: Buffer) {
     const fields = new WireReader(payload, 1);
     const type = fields.text();
     const number = fields.uint32();
     const window = fields.uint32();
     fields.uint32();
     const target = type === 'direct-tcpip' ? { host: fields.text(), port: fields.uint32() } : {};
-    const verdict = ask('client', { kind: 'open', type, ...target });
+    const verdict = this.#ask('client', { kind: 'open', type, ...target });
     if (verdict.do !== 'allow') {
       const why = verdict.do === 'refuse' ? verdict.reason : 'refused';
-      client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, why));
-    } else if (type === 'session' && doorClosed) {
-      client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, 'no more sessions, as was asked for'));
-    } else if (channels.size >= limits.maxChannels) {
-      client.send(openFailure(number, OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels on one connection'));
+      this.#client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, why));
+    } else if (type === 'session' && this.#noMoreSessions) {
+      this.#client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, 'no more sessions, as was asked for'));
+    } else if (this.#channels.size >= this.#options.limits.maxChannels) {
+      this.#client.send(
+        openFailure(number, OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels on one connection'),
+      );
     } else {
-      if (!channels.add(type, number, window)) throw new WireError('channel number in use');
-      if (target.host !== undefined) onUse({ kind: 'forward', to: `${target.host}:${target.port}` });
-      toNode(payload);
+      if (!this.#channels.add(type, number, window)) throw new WireError('channel number in use');
+      if (target.host !== undefined)
+        this.#options.onUse({ kind: 'forward', to: `${target.host}:${target.port}` });
+      this.#toNode(payload);
     }
   }
 
-  function openFromNode(payload: Buffer) {
+  #openFromNode(payload: Buffer) {
     const fields = new WireReader(payload, 1);
     const type = fields.text();
-    const verdict = ask('node', { kind: 'open', type });
+    const verdict = this.#ask('node', { kind: 'open', type });
     const why = verdict.do === 'refuse' ? verdict.reason : 'refused';
-    node.send(openFailure(fields.uint32(), OPEN_FAILURE.PROHIBITED, why));
+    this.#node.send(openFailure(fields.uint32(), OPEN_FAILURE.PROHIBITED, why));
   }
 
-  function requestFromClient(channel: Channel, payload: Buffer) {
+  #requestFromClient(channel: Channel, payload: Buffer) {
     const fields = new WireReader(payload, 5);
     const name = fields.text();
     const wantsReply = fields.bool();
     const argument = argumentOf(name, fields);
-    const verdict = ask('client', { kind: 'request', channel: channel.type, name, ...argument });
-    if (wantsReply && channel.owed.length >= limits.maxPendingReplies)
+    const verdict = this.#ask('client', { kind: 'request', channel: channel.type, name, ...argument });
+    if (wantsReply && channel.owed.length >= this.#options.limits.maxPendingReplies)
       throw new WireError('too many requests wait for an answer');
     if (verdict.do === 'allow') {
       if (wantsReply) channel.owed.push('node');
-      if (name === 'subsystem') onUse({ kind: 'sftp' });
-      toNode(payload);
+      if (name === 'subsystem') this.#options.onUse({ kind: 'sftp' });
+      this.#toNode(payload);
     } else if (verdict.do === 'exec') {
       if (wantsReply) channel.owed.push('node');
-      onUse(name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' });
+      this.#options.onUse(
+        name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' },
+      );
       const to = { uint32: channel.node ?? 0 };
-      const pieces = linePieces(verdict.command, node.software).map((piece) => Buffer.from(piece, 'latin1'));
+      const pieces = linePieces(verdict.command, this.#node.software).map((piece) =>
+        Buffer.from(piece, 'latin1'),
+      );
       const last = pieces.pop() ?? Buffer.alloc(0);
-      for (const piece of pieces) node.send(message(SSH.CHANNEL_REQUEST, to, execPart, false, piece));
-      node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, last));
+      for (const piece of pieces) this.#node.send(message(SSH.CHANNEL_REQUEST, to, execPart, false, piece));
+      this.#node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, last));
     } else {
       if (!wantsReply) return;
       if (channel.owed.length > 0) channel.owed.push('refusal');
-      else client.send(channelFailure(channel.client));
+      else this.#client.send(channelFailure(channel.client));
     }
   }
 
-  function requestFromNode(channel: Channel, payload: Buffer) {
+  #requestFromNode(channel: Channel, payload: Buffer) {
     const fields = new WireReader(payload, 5);
     const name = fields.text();
     const wantsReply = fields.bool();
-    const verdict = ask('node', { kind: 'request', channel: channel.type, name });
-    if (verdict.do === 'allow') toClient(payload);
-    if (wantsReply && channel.node !== undefined) node.send(channelFailure(channel.node));
-  }
-
-  return {
-    get channels() {
-      return channels.size;
-    },
-    get bytesUp() {
-      return bytesUp;
-    },
-    get bytesDown() {
-      return bytesDown;
-    },
-    tell,
-    endWith(notice, onHeard) {
-      ended = true;
-      client.onMessage = ([type]) => {
-        if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) onHeard();
-      };
-      const told = tell(notice);
-      if (told) client.send(keepalive());
-      return told;
-    },
-  };
-
-  function tell(notice: string): boolean {
-    const line = `\r\n${printable(notice, noticeLength)}\r\n`;
-    const told = channels.open().filter(({ type, window }) => type === 'session' && window >= line.length);
-    for (const channel of told) {
-      channel.window -= line.length;
-      channel.debt += line.length;
-      client.send(standardError(channel.client, line));
-    }
-    return told.length > 0;
+    const verdict = this.#ask('node', { kind: 'request', channel: channel.type, name });
+    if (verdict.do === 'allow') this.#toClient(payload);
+    if (wantsReply && channel.node !== undefined) this.#node.send(channelFailure(channel.node));
   }
 }
 

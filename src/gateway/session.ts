@@ -1,6 +1,6 @@
 /**
  * One person's connection from the first byte to the last: login, the gateway's own login at the login node, the relay,
- * and the end with its reason. It closes whatever is unclear.
+ * and the end with its reason. Where anything is unclear it closes.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -8,15 +8,15 @@ import type { Logger } from '../lib/log.ts';
 import { DISCONNECT } from '../ssh/message-numbers.ts';
 import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
-import { type Attempt, type Authorize, type Decision, isSamePlace, type Route } from './decision.ts';
+import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from './decision.ts';
 import { createUses, type GatewayEvent, type SessionInfo } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
 import { authSuccess, keepalive } from './messages.ts';
-import { type Relay, startRelay } from './relay.ts';
+import { Relay } from './relay.ts';
 import type { PrivateKey } from './ssh2.ts';
 import { Transport } from './transport.ts';
-import { type Refused, startUserAuth } from './user-auth.ts';
+import { type Refused, UserAuth } from './user-auth.ts';
 
 export interface SessionContext {
   hostKey: PrivateKey;
@@ -28,252 +28,255 @@ export interface SessionContext {
   record(event: GatewayEvent): void;
   /** Set while the gateway stops: nobody logs in any more. */
   stopping(): Refusal | undefined;
-  /** The person has proved their key: no stranger any more. */
+  /** The person has proved their key. */
   onProven(session: Session): void;
   onClosed(session: Session): void;
 }
 
-export interface Session {
-  readonly id: string;
-  readonly remoteAddress: string;
-  /** What was proven and where it leads; undefined before the login. */
-  readonly admitted: { attempt: Attempt; route: Route } | undefined;
-  info(): SessionInfo | undefined;
-  /** Asks again whether the person may be here. */
-  recheck(authorize: Authorize): Promise<void>;
-  /** Keepalives, silence, idleness and fresh keys; called every few seconds. */
-  tick(now: number): void;
-  /** A line for the person; the session goes on. */
-  tell(text: string): void;
-  /** Tells the person and ends everything on both sides. Safe to call again. */
-  close(reason: string, text: string): void;
+/** What was proven, and where it leads. */
+export interface Admitted {
+  attempt: Attempt;
+  route: Route;
 }
 
 /** Starts on a fresh socket, which has entered at `admission`. Everything of it runs inside `barrier`. */
-export function startSession(
-  socket: Socket,
-  remoteAddress: string,
-  barrier: Barrier,
-  context: SessionContext,
-): Session {
-  const { limits, log, admission } = context;
-  const id = randomUUID();
-  const startedAt = Date.now();
-  const uses = createUses();
-  let admitted: { attempt: Attempt; route: Route } | undefined;
-  let cipher = '';
-  let node: Transport | undefined;
-  let relay: Relay | undefined;
-  let giveUpNode = () => {};
-  let closed = false;
-  let released = false;
-  let confirmedAt = startedAt;
-  let loggedIn = false;
-  let guessed = false;
-  let passed = 0;
-  let activeAt = startedAt;
+export class Session {
+  readonly id = randomUUID();
+  readonly remoteAddress: string;
+  /** Called every few seconds: keepalives, silence, idleness and fresh keys. */
+  readonly tick: (now: number) => void;
+  /** Sends the person a line; the session goes on. */
+  readonly notify: (text: string) => void;
+  /** Sends the person the text and ends everything on both sides. Safe to call again. */
+  readonly close: (reason: string, text: string) => void;
 
-  barrier.onFault((error) => log.error('gateway.connection.failed', { id, remoteAddress, error }));
-  barrier.onFault(() => finish('internal error'));
-  barrier.onFault(release);
+  readonly #context: SessionContext;
+  readonly #barrier: Barrier;
+  readonly #client: Transport;
+  readonly #grace: NodeJS.Timeout;
+  readonly #startedAt = Date.now();
+  readonly #uses = createUses();
+  #admitted: Admitted | undefined;
+  #cipher = '';
+  #node: Transport | undefined;
+  #relay: Relay | undefined;
+  #giveUpNode = () => {};
+  #closed = false;
+  #released = false;
+  #guessed = false;
+  #confirmedAt = this.#startedAt;
+  #activeAt = this.#startedAt;
+  #passed = 0;
 
-  const client = new Transport({
-    socket,
-    barrier,
-    hostKey: context.hostKey,
-    limits,
-    handshakeMs: () => admission.handshakeMs(remoteAddress),
-    onReady: (negotiated) => {
-      cipher = negotiated.sc.cipher;
-    },
-  });
-  client.onEnd = (end) => {
-    if (end.by === 'us') finish(end.text);
-    else finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
-  };
-  const grace = barrier.after(limits.loginGraceMs, () =>
-    refuse({ reason: 'login took too long', text: 'The login took too long.' }),
-  );
-  barrier.after(limits.helloMs, () => {
-    if (client.software === '' && !client.ended)
-      refuse({ reason: 'no hello', text: 'No client has said hello.' });
-  });
-
-  const session: Session = {
-    id,
-    remoteAddress,
-    get admitted() {
-      return admitted;
-    },
-    info,
-    recheck: (authorize) => barrier.watch(recheck(authorize)),
-    tick: barrier.guard(tick),
-    tell: barrier.guard((text: string) => void relay?.tell(text)),
-    close: barrier.guard(close),
-  };
-
-  startUserAuth({
-    client,
-    barrier,
-    remoteAddress,
-    limits,
-    authorize: context.authorize,
-    stopping: context.stopping,
-    failureMs: () => admission.failureMs(remoteAddress),
-    onProven,
-    onRefused,
-    onFault: (reason, text) => {
-      client.close(reason, text, limits.lingerMs);
-      finish(text);
-    },
-  });
-  return session;
-
-  function onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
-    const { loginName, fingerprint } = attempt;
-    log.info('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason, detail, cause });
-    if (isGuess) guessed = true;
-    if (decision) recordRefusal(attempt as Attempt, decision.reason, decision.message, decision);
+  constructor(socket: Socket, remoteAddress: string, barrier: Barrier, context: SessionContext) {
+    this.remoteAddress = remoteAddress;
+    this.#barrier = barrier;
+    this.#context = context;
+    this.tick = barrier.guard((now: number) => this.#tick(now));
+    this.notify = barrier.guard((text: string) => void this.#relay?.notify(text));
+    this.close = barrier.guard((reason: string, text: string) => this.#close(reason, text));
+    const { id } = this;
+    barrier.onFault((error) => context.log.error('gateway.connection.failed', { id, remoteAddress, error }));
+    barrier.onFault(() => this.#finish('internal error'));
+    barrier.onFault(() => this.#release());
+    this.#client = this.#openClient(socket);
+    this.#grace = barrier.after(context.limits.loginGraceMs, () =>
+      this.#refuse({ reason: 'login took too long', text: 'The login took too long.' }),
+    );
+    this.#startLogin();
   }
 
-  function recordRefusal(
-    attempt: Attempt,
-    reason: string,
-    message: string,
-    decision: Decision & { allowed: false } = { allowed: false, reason, message, disclose: true },
-  ) {
-    const subject = decision.subject ?? admitted?.route;
-    if (!subject) return;
-    const { clusterId, userId, keyId } = subject;
-    const at = Date.now();
-    context.record({ kind: 'refused', at, subject: { clusterId, userId, keyId }, attempt, reason, message });
-  }
-
-  function onProven(attempt: Attempt, route: Route) {
-    const refusal = admission.admit(remoteAddress, route.userId);
-    admitted = { attempt, route };
-    if (refusal) {
-      const { loginName, fingerprint } = attempt;
-      log.warn('gateway.login.refused', {
-        id,
-        loginName,
-        fingerprint,
-        remoteAddress,
-        reason: refusal.reason,
-      });
-      recordRefusal(attempt, refusal.reason, refusal.text);
-      admitted = undefined;
-      return refuse(refusal);
-    }
-    confirmedAt = Date.now();
-    context.onProven(session);
-    giveUpNode = openLoginNode({
-      route,
-      key: context.clientKey,
-      barrier,
+  #openClient(socket: Socket): Transport {
+    const { hostKey, limits, admission } = this.#context;
+    const client = new Transport({
+      socket,
+      barrier: this.#barrier,
+      hostKey,
       limits,
-      cipher,
-      handshakeMs: () => admission.nodeHandshakeMs(id),
-      onUp,
-      onFailure: (failure) => onNodeFailure(attempt, failure),
+      handshakeMs: () => admission.handshakeMs(this.remoteAddress),
+      onReady: (negotiated) => {
+        this.#cipher = negotiated.sc.cipher;
+      },
     });
-  }
-
-  function onNodeFailure(attempt: Attempt, failure: NodeFailure) {
-    const { loginName, fingerprint } = attempt;
-    const reason = `login node: ${failure.reason}`;
-    const { detail } = failure;
-    log.warn('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason, detail });
-    recordRefusal(attempt, `login_node_${failure.reason.replace('-', '_')}`, failure.text);
-    refuse({ reason, text: failure.text });
-  }
-
-  /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
-  function refuse({ reason, text }: Refusal) {
-    client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
-    finish(reason);
-  }
-
-  function onUp(up: Transport) {
-    node = up;
-    clearTimeout(grace);
-    loggedIn = true;
-    activeAt = Date.now();
-    node.onEnd = (end) => {
-      log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
-      close('login node closed', 'The login node closed the connection.');
+    client.onEnd = (end) => {
+      if (end.by === 'us') this.#finish(end.text);
+      else this.#finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
     };
-    client.trust();
-    relay = startRelay({
-      client,
-      node,
-      limits,
-      shell: () => admitted?.route.shell ?? '/bin/bash',
-      onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
-      onUse: (use) => uses.add(use),
+    this.#barrier.after(limits.helloMs, () => {
+      if (client.software === '' && !client.ended)
+        this.#refuse({ reason: 'no hello', text: 'No client has said hello.' });
     });
-    client.send(authSuccess());
-    log.info('gateway.login.accepted', who());
-    const opened = info();
-    if (opened) context.record({ kind: 'opened', at: activeAt, session: opened });
+    return client;
   }
 
-  function info(): SessionInfo | undefined {
-    if (!admitted) return undefined;
-    const { attempt, route } = admitted;
+  #startLogin() {
+    const { limits, admission, authorize, stopping } = this.#context;
+    const { remoteAddress } = this;
+    new UserAuth({
+      client: this.#client,
+      barrier: this.#barrier,
+      remoteAddress,
+      limits,
+      authorize,
+      stopping,
+      failureMs: () => admission.failureMs(remoteAddress),
+      onProven: (attempt, route) => this.#onProven(attempt, route),
+      onRefused: (attempt, refused) => this.#onRefused(attempt, refused),
+      onFault: (reason, text) => {
+        this.#client.close(reason, text, limits.lingerMs);
+        this.#finish(text);
+      },
+    });
+  }
+
+  /** Undefined before the login. */
+  get admitted(): Admitted | undefined {
+    return this.#admitted;
+  }
+
+  info(): SessionInfo | undefined {
+    if (!this.#admitted) return undefined;
+    const { attempt, route } = this.#admitted;
     return {
-      id,
+      id: this.id,
       loginName: attempt.loginName,
       clusterId: route.clusterId,
       userId: route.userId,
       username: route.username,
       keyId: route.keyId,
       fingerprint: attempt.fingerprint,
-      remoteAddress,
+      remoteAddress: this.remoteAddress,
       loginNode: `${route.loginNode.host}:${route.loginNode.port}`,
-      openedAt: new Date(startedAt).toISOString(),
-      channels: relay?.channels ?? 0,
-      bytesUp: relay?.bytesUp ?? 0,
-      bytesDown: relay?.bytesDown ?? 0,
+      openedAt: new Date(this.#startedAt).toISOString(),
+      channels: this.#relay?.channels ?? 0,
+      bytesUp: this.#relay?.bytesUp ?? 0,
+      bytesDown: this.#relay?.bytesDown ?? 0,
     };
   }
 
-  /** The same for every line of the log about this session. */
-  function who() {
-    const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = info() ?? {};
-    return fields;
+  /** Asks again whether the person is allowed here, and closes the session where not. */
+  recheck(authorize: Authorize): Promise<void> {
+    return this.#barrier.watch(this.#recheck(authorize));
   }
 
-  async function recheck(authorize: Authorize): Promise<void> {
-    if (closed || !admitted) return;
-    const { attempt, route } = admitted;
+  async #recheck(authorize: Authorize): Promise<void> {
+    if (this.#closed || !this.#admitted) return;
+    const { attempt, route } = this.#admitted;
+    const { host, port } = route.loginNode;
     try {
-      const decision = await authorize(attempt, { host: route.loginNode.host, port: route.loginNode.port });
-      if (closed) return;
-      confirmedAt = Date.now();
-      if (!decision.allowed) close(decision.reason, decision.message);
-      else if (!isSamePlace(route, decision.route))
-        close('login node changed', 'Your login node has changed. Please connect again.');
-      else admitted.route = decision.route;
+      const decision = await authorize(attempt, { host, port });
+      if (this.#closed) return;
+      this.#confirmedAt = Date.now();
+      if (!decision.allowed) this.#close(decision.reason, decision.message);
+      else if (!isSameLogin(route, decision.route))
+        this.#close('login node changed', 'Your login node has changed. Please connect again.');
+      else this.#admitted.route = decision.route;
     } catch (error) {
-      log.error('gateway.recheck.failed', { id, error });
-      if (Date.now() - confirmedAt < limits.confirmGraceMs) return;
-      close(
-        'access cannot be confirmed',
-        'Your access cannot be confirmed at the moment. Please connect again.',
-      );
+      const { log, limits } = this.#context;
+      log.error('gateway.recheck.failed', { id: this.id, error });
+      if (Date.now() - this.#confirmedAt < limits.confirmGraceMs) return;
+      const text = 'Your access cannot be confirmed at the moment. Please connect again.';
+      this.#close('access cannot be confirmed', text);
     }
   }
 
-  function tick(now: number) {
-    if (closed || !node || !relay) return;
-    const waitsForNode = !node.paused && now - node.lastHeard > limits.keepaliveMs * limits.keepaliveMisses;
-    if (waitsForNode) return close('login node does not answer', 'The login node does not answer any more.');
-    if (relay.bytesUp + relay.bytesDown !== passed) {
-      passed = relay.bytesUp + relay.bytesDown;
-      activeAt = now;
-    } else if (limits.idleMs > 0 && now - activeAt >= limits.idleMs) {
-      return close('idle', `Nothing happened here for ${duration(limits.idleMs)}, so this session ends.`);
+  #onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
+    const { id, remoteAddress } = this;
+    const { loginName, fingerprint } = attempt;
+    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail, cause };
+    this.#context.log.info('gateway.login.refused', fields);
+    if (isGuess) this.#guessed = true;
+    const subject = decision?.subject;
+    if (decision && subject)
+      this.#recordRefusal(attempt as Attempt, subject, decision.reason, decision.message);
+  }
+
+  #recordRefusal(attempt: Attempt, { clusterId, userId, keyId }: Subject, reason: string, message: string) {
+    const subject = { clusterId, userId, keyId };
+    this.#context.record({ kind: 'refused', at: Date.now(), subject, attempt, reason, message });
+  }
+
+  #onProven(attempt: Attempt, route: Route) {
+    const { admission, log, limits, clientKey } = this.#context;
+    const { id, remoteAddress } = this;
+    const refusal = admission.admit(remoteAddress, route.userId);
+    if (refusal) {
+      const { reason, text } = refusal;
+      const { loginName, fingerprint } = attempt;
+      log.warn('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason });
+      this.#recordRefusal(attempt, route, reason, text);
+      return this.#refuse(refusal);
+    }
+    this.#admitted = { attempt, route };
+    this.#confirmedAt = Date.now();
+    this.#context.onProven(this);
+    this.#giveUpNode = openLoginNode({
+      route,
+      key: clientKey,
+      barrier: this.#barrier,
+      limits,
+      cipher: this.#cipher,
+      handshakeMs: () => admission.nodeHandshakeMs(id),
+      onUp: (node) => this.#onUp(node),
+      onFailure: (failure) => this.#onNodeFailure(attempt, route, failure),
+    });
+  }
+
+  #onNodeFailure(attempt: Attempt, route: Route, failure: NodeFailure) {
+    const { id, remoteAddress } = this;
+    const { loginName, fingerprint } = attempt;
+    const reason = `login node: ${failure.reason}`;
+    const { detail } = failure;
+    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail };
+    this.#context.log.warn('gateway.login.refused', fields);
+    this.#recordRefusal(attempt, route, `login_node_${failure.reason.replace('-', '_')}`, failure.text);
+    this.#refuse({ reason, text: failure.text });
+  }
+
+  #onUp(node: Transport) {
+    const { limits, log, record } = this.#context;
+    const { id } = this;
+    const client = this.#client;
+    this.#node = node;
+    clearTimeout(this.#grace);
+    this.#activeAt = Date.now();
+    node.onEnd = (end) => {
+      log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
+      this.#close('login node closed', 'The login node closed the connection.');
+    };
+    client.trust();
+    this.#relay = new Relay({
+      client,
+      node,
+      limits,
+      shell: () => this.#admitted?.route.shell ?? '/bin/bash',
+      onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
+      onUse: (use) => this.#uses.add(use),
+    });
+    client.send(authSuccess());
+    log.info('gateway.login.accepted', this.#logFields());
+    const session = this.info();
+    if (session) record({ kind: 'opened', at: this.#activeAt, session });
+  }
+
+  /** The same for every line of the log about this session. */
+  #logFields() {
+    const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = this.info() ?? {};
+    return fields;
+  }
+
+  #tick(now: number) {
+    const { limits } = this.#context;
+    const [client, node, relay] = [this.#client, this.#node, this.#relay];
+    if (this.#closed || !node || !relay) return;
+    if (!node.paused && now - node.lastHeard > limits.keepaliveMs * limits.keepaliveMisses)
+      return this.#close('login node does not answer', 'The login node does not answer any more.');
+    if (relay.bytesUp + relay.bytesDown !== this.#passed) {
+      this.#passed = relay.bytesUp + relay.bytesDown;
+      this.#activeAt = now;
+    } else if (limits.idleMs > 0 && now - this.#activeAt >= limits.idleMs) {
+      const text = `Nothing happened here for ${duration(limits.idleMs)}, so this session ends.`;
+      return this.#close('idle', text);
     }
     for (const side of [client, node]) {
       side.renewKeys(now, limits.rekeyMs);
@@ -283,45 +286,56 @@ export function startSession(
     }
   }
 
-  /** A notice on every session's standard error first, then, when it has been read, the disconnect, which carries the text once more. */
-  function close(reason: string, text: string) {
-    if (closed) return;
-    const last = () => client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
-    const told = relay?.endWith(text, last) ?? false;
-    finish(reason);
-    if (told) barrier.after(limits.noticeMs, last);
+  /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
+  #refuse({ reason, text }: Refusal) {
+    this.#client.close(DISCONNECT.BY_APPLICATION, text, this.#context.limits.lingerMs);
+    this.#finish(reason);
+  }
+
+  /** Every session gets the text on its standard error; when it has been read, the disconnect carries it once more. */
+  #close(reason: string, text: string) {
+    if (this.#closed) return;
+    const { limits } = this.#context;
+    const last = () => this.#client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
+    const reached = this.#relay?.endWith(text, last) ?? false;
+    this.#finish(reason);
+    if (reached) this.#barrier.after(limits.noticeMs, last);
     else last();
   }
 
   /** Once: ends the side of the login node and reports. The client's side is ended by whoever calls. */
-  function finish(why: string) {
-    if (closed) return;
-    closed = true;
-    clearTimeout(grace);
-    giveUpNode();
-    node?.close(DISCONNECT.BY_APPLICATION, 'the session ended', limits.lingerMs);
-    if (!client.ended && !relay) client.close(DISCONNECT.BY_APPLICATION, why, limits.lingerMs);
-    if (loggedIn) {
-      const { bytesUp, bytesDown } = relay ?? {};
-      const durationMs = Date.now() - startedAt;
-      log.info('gateway.session.closed', { ...who(), bytesUp, bytesDown, durationMs, why });
-      const ended = info();
-      if (ended) context.record({ kind: 'closed', at: Date.now(), session: ended, reason: why, uses });
+  #finish(why: string) {
+    if (this.#closed) return;
+    this.#closed = true;
+    const { limits, log, record } = this.#context;
+    const { id, remoteAddress } = this;
+    const relay = this.#relay;
+    clearTimeout(this.#grace);
+    this.#giveUpNode();
+    this.#node?.close(DISCONNECT.BY_APPLICATION, 'the session ended', limits.lingerMs);
+    if (!this.#client.ended && !relay) this.#client.close(DISCONNECT.BY_APPLICATION, why, limits.lingerMs);
+    const session = this.info();
+    if (this.#node && session) {
+      const { bytesUp, bytesDown } = session;
+      const durationMs = Date.now() - this.#startedAt;
+      log.info('gateway.session.closed', { ...this.#logFields(), bytesUp, bytesDown, durationMs, why });
+      record({ kind: 'closed', at: Date.now(), session, reason: why, uses: this.#uses });
     } else log.debug('gateway.connection.closed', { id, remoteAddress, why });
-    release();
+    this.#release();
   }
 
-  /** Once: what it counted for is free again. */
-  function release() {
-    if (released) return;
-    released = true;
-    if (admitted) admission.end(remoteAddress, admitted.route.userId);
+  /** Once: the connection counts for nothing any more. */
+  #release() {
+    if (this.#released) return;
+    this.#released = true;
+    const { admission } = this.#context;
+    if (this.#admitted) admission.end(this.remoteAddress, this.#admitted.route.userId);
     else {
       // At the end only: an agent may offer all its keys before the right one.
-      if (guessed) admission.failed(remoteAddress);
-      admission.leave(remoteAddress);
+      if (this.#guessed) admission.failed(this.remoteAddress);
+      admission.leave(this.remoteAddress);
     }
-    context.onClosed(session);
+    this.#context.onClosed(this);
   }
 }
 

@@ -28,7 +28,7 @@ export class Transport {
   onMessage: (payload: Buffer) => void = () => {};
   onEnd: (end: End) => void = () => {};
   /** Called when what waits has fallen under the bound again. */
-  onRoom: () => void = () => {};
+  onDrained: () => void = () => {};
   lastHeard = Date.now();
   /** When a sign of life was last asked for; kept here for who asks. */
   lastAsked = 0;
@@ -373,7 +373,7 @@ export class Transport {
     const full = waiting > backlogBytes;
     if (full === this.#full) return;
     this.#full = full;
-    if (!full) this.onRoom();
+    if (!full) this.onDrained();
   }
 
   #finish(end: End, lingerMs = LINGER_MS): void {

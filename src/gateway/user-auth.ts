@@ -1,6 +1,6 @@
 /**
- * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It only finds out who has proved
- * what; whether they may come in is `authorize`'s to say, asked for the offered key and again for the proven one.
+ * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It finds out who has proved
+ * which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again for the proven one.
  */
 
 import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
@@ -24,7 +24,7 @@ export interface UserAuthOptions {
   onProven(attempt: Attempt, route: Route): void;
   /** Why nobody may log in now. */
   stopping(): Refusal | undefined;
-  /** How long the answer to a failure is kept back. The proof of a right key never waits. */
+  /** How long the answer to a failure is delayed. The proof of a right key never waits. */
   failureMs(): number;
   /** A login was refused. */
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
@@ -32,10 +32,10 @@ export interface UserAuthOptions {
   onFault(reason: number, text: string): void;
 }
 
-/** Why a login was refused: a word out of few, and for the log what else there is to say. */
+/** Why a login was refused: a reason out of few, and details for the log. */
 export interface Refused {
   reason: string;
-  /** The key was offered or proven by somebody of whom nothing is known: maybe a guess. */
+  /** The key belongs to nobody who is known: maybe a guess. */
   isGuess: boolean;
   detail?: string;
   cause?: unknown;
@@ -55,110 +55,125 @@ interface Request {
   blob: Buffer;
 }
 
-/** Requests that arrive while one is being decided. Clients wait; more than this is a flood. */
+/** Requests that arrive while one is decided. Clients wait for answers; more than this is a flood. */
 const MAX_WAITING = 8;
 
-/** Requests of one connection for each attempt it has: to ask for the methods, to offer a key, to prove it, and one to spare. */
+/** Requests for each attempt that a connection has: to ask for the methods, to offer a key, to prove it, and one more. */
 const REQUESTS_EACH = 4;
 
 /** An agent with many keys is the usual cause. */
 const TOO_MANY =
   'Too many authentication failures. If you have many keys, name the right one: ssh -i FILE -o IdentitiesOnly=yes';
 
-/** Takes over the client's messages until somebody is proven. */
-export function startUserAuth(options: UserAuthOptions): void {
-  const { client, limits, remoteAddress } = options;
-  const waiting: Request[] = [];
-  let serviceGranted = false;
-  let failures = 0;
-  let requests = 0;
-  let busy = false;
-  let done = false;
+/** Takes over the client's messages until somebody has proved a key. */
+export class UserAuth {
+  readonly #options: UserAuthOptions;
+  readonly #waiting: Request[] = [];
+  #serviceGranted = false;
+  #failures = 0;
+  #requests = 0;
+  #busy = false;
+  #done = false;
 
-  client.onMessage = (payload) => {
-    if (done) return;
+  constructor(options: UserAuthOptions) {
+    this.#options = options;
+    options.client.onMessage = (payload) => this.#onMessage(payload);
+  }
+
+  #onMessage(payload: Buffer) {
+    if (this.#done) return;
+    const { client, barrier } = this.#options;
     const type = payload[0];
-    if (type === SSH.SERVICE_REQUEST) return onService(new WireReader(payload, 1).text());
+    if (type === SSH.SERVICE_REQUEST) return this.#onService(new WireReader(payload, 1).text());
     if (type !== SSH.USERAUTH_REQUEST) return client.refuseMessage();
-    if (!serviceGranted) throw new WireError('authentication before the service was asked for');
-    waiting.push(readRequest(payload, client.sessionId));
-    if (waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
-    void options.barrier.watch(work());
-  };
-
-  function onService(name: string) {
-    if (name !== 'ssh-userauth') return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
-    serviceGranted = true;
-    client.send(message(SSH.SERVICE_ACCEPT, name));
+    if (!this.#serviceGranted) throw new WireError('authentication before the service was asked for');
+    this.#waiting.push(readRequest(payload, client.sessionId));
+    if (this.#waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
+    void barrier.watch(this.#work());
   }
 
-  function fault(reason: number, text: string) {
-    done = true;
-    options.onFault(reason, text);
+  #onService(name: string) {
+    if (name !== 'ssh-userauth') return this.#fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    this.#serviceGranted = true;
+    this.#options.client.send(message(SSH.SERVICE_ACCEPT, name));
   }
 
-  async function work() {
-    if (busy) return;
-    busy = true;
-    for (let next = waiting.shift(); next && !done; next = waiting.shift()) await decide(next);
-    busy = false;
+  #fault(reason: number, text: string) {
+    this.#done = true;
+    this.#options.onFault(reason, text);
   }
 
-  async function decide(request: Request) {
+  async #work(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (let next = this.#waiting.shift(); next && !this.#done; next = this.#waiting.shift())
+      await this.#decide(next);
+    this.#busy = false;
+  }
+
+  async #decide(request: Request): Promise<void> {
+    const { client, limits, remoteAddress, onRefused } = this.#options;
     const { loginName, key } = request;
     if (request.service !== 'ssh-connection')
-      return fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
-    requests += 1;
-    if (requests > limits.maxAuthAttempts * REQUESTS_EACH) {
-      options.onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
-      return fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+      return this.#fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    this.#requests += 1;
+    if (this.#requests > limits.maxAuthAttempts * REQUESTS_EACH) {
+      onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
+      return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
     }
     // Every client asks "none" to learn the methods: that is no attempt.
-    if (request.method === 'none') return void client.send(authFailure());
-    const held = options.stopping();
-    if (held) {
-      options.onRefused({ loginName, remoteAddress }, { reason: held.reason, isGuess: false });
-      return fault(DISCONNECT.BY_APPLICATION, held.text);
+    if (request.method === 'none') return client.send(authFailure());
+    const stopping = this.#options.stopping();
+    if (stopping) {
+      onRefused({ loginName, remoteAddress }, { reason: stopping.reason, isGuess: false });
+      return this.#fault(DISCONNECT.BY_APPLICATION, stopping.text);
     }
     if (request.method !== 'publickey') {
       const detail = printable(request.method);
-      return fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
+      return this.#fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
     }
-    if (!key) return fail({ loginName }, { reason: 'other_key_type', isGuess: true });
+    if (!key) return this.#fail({ loginName }, { reason: 'other_key_type', isGuess: true });
     const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
-    if (request.proof === false) return fail(attempt, { reason: 'wrong_signature', isGuess: true });
+    if (request.proof === false) return this.#fail(attempt, { reason: 'wrong_signature', isGuess: true });
+    return this.#authorize(request, attempt);
+  }
+
+  async #authorize(request: Request, attempt: Attempt): Promise<void> {
+    const { client, authorize, onRefused, onProven } = this.#options;
     let decision: Decision;
     try {
-      decision = await options.authorize(attempt);
+      decision = await authorize(attempt);
     } catch (cause) {
-      options.onRefused(attempt, { reason: 'unconfirmed', isGuess: false, cause });
+      onRefused(attempt, { reason: 'unconfirmed', isGuess: false, cause });
       const text = 'Access cannot be confirmed at the moment. Please try again shortly.';
-      return fault(DISCONNECT.BY_APPLICATION, text);
+      return this.#fault(DISCONNECT.BY_APPLICATION, text);
     }
-    if (done || client.ended) return;
-    if (request.proof === undefined) return onOffer(request, attempt, decision);
+    if (this.#done || client.ended) return;
+    if (request.proof === undefined) return this.#onOffer(request, attempt, decision);
     if (!decision.allowed) {
       if (decision.disclose) client.send(authBanner(printable(decision.message, noticeLength)));
       const { reason, disclose } = decision;
-      return fail(attempt, { reason, isGuess: !disclose, decision });
+      return this.#fail(attempt, { reason, isGuess: !disclose, decision });
     }
-    done = true;
-    options.onProven(attempt, decision.route);
+    this.#done = true;
+    onProven(attempt, decision.route);
   }
 
-  /** A key that may come in, or whose owner may learn why not, is worth a signature. */
-  async function onOffer(request: Request, attempt: Attempt, decision: Decision) {
+  /** A key that is allowed in, or whose owner may learn why not, is worth a signature. */
+  async #onOffer(request: Request, attempt: Attempt, decision: Decision): Promise<void> {
     if (!decision.allowed && !decision.disclose)
-      return fail(attempt, { reason: decision.reason, isGuess: true });
-    client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
+      return this.#fail(attempt, { reason: decision.reason, isGuess: true });
+    this.#options.client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
   }
 
-  async function fail(attempt: Partial<Attempt>, refused: Refused): Promise<void> {
-    options.onRefused({ remoteAddress, ...attempt }, refused);
-    failures += 1;
-    if (failures >= limits.maxAuthAttempts) return fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
-    const ms = options.failureMs();
-    if (ms > 0) await new Promise<void>((resolve) => options.barrier.after(ms, resolve));
+  async #fail(attempt: Partial<Attempt>, refused: Refused): Promise<void> {
+    const { client, barrier, limits, remoteAddress } = this.#options;
+    this.#options.onRefused({ remoteAddress, ...attempt }, refused);
+    this.#failures += 1;
+    if (this.#failures >= limits.maxAuthAttempts)
+      return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    const ms = this.#options.failureMs();
+    if (ms > 0) await new Promise<void>((resolve) => barrier.after(ms, resolve));
     client.send(authFailure());
   }
 }

@@ -43,8 +43,8 @@ test('in the folder nothing listens or waits outside a barrier', () => {
   const known = [
     "index.ts: .once('error', reject);",
     "index.ts: .on('error', (error) => log.error('gateway.listen.failed', { error }));",
-    'index.ts: setInterval(onTimer, limits.recheckMs).unref();',
-    'index.ts: setTimeout(resolve, limits.drainMs);',
+    'index.ts: setInterval(onTimer, this.#limits.recheckMs).unref();',
+    'index.ts: setTimeout(resolve, drainMs);',
     'index.ts: setTimeout(() => reject(new Error(`no answer within $' + '{ms} ms`)), ms).unref();',
   ];
   assert.deepEqual(loose.sort(), known.sort());

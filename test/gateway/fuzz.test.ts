@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultLimits } from '../../src/gateway/limits.ts';
 import { judge, type Side } from '../../src/gateway/policy.ts';
-import { startRelay } from '../../src/gateway/relay.ts';
+import { Relay } from '../../src/gateway/relay.ts';
 import type { Transport } from '../../src/gateway/transport.ts';
 import { SSH } from '../../src/ssh/message-numbers.ts';
 import { message, WireError } from '../../src/ssh/wire.ts';
@@ -106,7 +106,7 @@ function fakeTransport() {
   const sent: Buffer[] = [];
   const transport = {
     onMessage: (_: Buffer) => {},
-    onRoom: () => {},
+    onDrained: () => {},
     full: false,
     software: 'OpenSSH_9.9',
     send: (payload: Buffer) => void sent.push(Buffer.from(payload)),
@@ -163,7 +163,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
   rounds(t, () => {
     const client = fakeTransport();
     const node = fakeTransport();
-    const relay = startRelay({
+    const relay = new Relay({
       client: client.transport,
       node: node.transport,
       limits: { ...defaultLimits, maxChannels: 3, maxPendingReplies: 4 },
@@ -181,7 +181,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
         assert.ok(error instanceof WireError, String(error));
         ended.add(side);
       }
-      if (random() < 0.02) relay.tell('a notice');
+      if (random() < 0.02) relay.notify('a notice');
       assert.ok(relay.channels <= 3);
     }
     for (const payload of node.sent) checkForNode(payload);

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createAdmission, isRefused } from '../../src/gateway/admission.ts';
+import { Admission, isRefused } from '../../src/gateway/admission.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
 import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
@@ -355,7 +355,7 @@ test('start:rate:full: none refused below start, the rate from there on, all at 
 });
 
 test('one source never takes all the unauthenticated connections', () => {
-  const admission = createAdmission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 });
+  const admission = new Admission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 });
   const enter = (address: string) => admission.enter(address);
   assert.deepEqual(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1', '10.0.0.1'].map(enter), [
     undefined,
@@ -387,7 +387,7 @@ test('a source with a live session is spared the crowd of strangers', () => {
     unauthenticatedRate: 100,
     unauthenticatedFull: 4,
   };
-  const admission = createAdmission(limits);
+  const admission = new Admission(limits);
   admission.enter('10.0.0.1');
   assert.equal(admission.admit('10.0.0.1', 'ada'), undefined);
   for (let n = 0; n < 4; n += 1) assert.equal(admission.enter('10.0.0.2'), undefined);

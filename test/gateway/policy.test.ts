@@ -53,7 +53,7 @@ const table: [sentence: string, side: Side, ask: Ask, verdict: string][] = [
   ['a keepalive is answered by whom it is asked', 'client', all('keepalive@openssh.com'), 'refuse'],
   ['a keepalive is answered by whom it is asked', 'node', all('keepalive@openssh.com'), 'refuse'],
   ['a keepalive is answered by whom it is asked', 'node', session('keepalive@openssh.com'), 'refuse'],
-  ['no more sessions', 'client', all('no-more-sessions@openssh.com'), 'close-door'],
+  ['no more sessions', 'client', all('no-more-sessions@openssh.com'), 'no-more-sessions'],
   ['no more sessions is for clients', 'node', all('no-more-sessions@openssh.com'), 'refuse'],
   ['host keys of login nodes are none of the client’s', 'node', all('hostkeys-00@openssh.com'), 'refuse'],
   ['a login node opens no session', 'node', open('session'), 'refuse'],
