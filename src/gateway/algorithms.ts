@@ -1,8 +1,8 @@
 /**
- * What the gateway offers in key exchange, the one that withstands a quantum computer first: no SHA-1, no CBC, no compression, no finite-field groups. Where the CPU has AES
- * instructions AES-GCM is preferred. In SSH the client's order decides (RFC 4253, section 7.1) and OpenSSH's begins with
- * ChaCha20-Poly1305, at a third of the speed; so the gateway reads the client's list first and offers only
- * AES-GCM to a client that knows it.
+ * What the gateway offers in key exchange, the post-quantum exchange first: no SHA-1, no CBC, no compression, no
+ * finite-field groups. Where the CPU has AES instructions AES-GCM is preferred. In SSH the client's order decides
+ * (RFC 4253, section 7.1) and OpenSSH's begins with ChaCha20-Poly1305, at a third of the speed; so the gateway reads the
+ * client's list first and offers only AES-GCM to a client that has it.
  */
 import { readFileSync } from 'node:fs';
 import { WireReader } from '../ssh/wire.ts';

@@ -1,6 +1,6 @@
 /**
- * The barrier of one connection. Whatever runs by itself (socket events, timers, promises) or is called from outside runs
- * inside it: what is thrown there ends this connection, and reaches neither the process nor another connection. In this
+ * The barrier of one connection. Socket events, timers, promises and calls from outside run inside it: an exception
+ * there ends this connection, and reaches neither the process nor another connection. In this
  * folder nothing listens to a socket or starts a timer without it (test/gateway/barrier.test.ts).
  */
 export interface Barrier {

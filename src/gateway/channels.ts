@@ -10,10 +10,10 @@ export interface Channel {
   node: number | undefined;
   /** Bytes the client still takes, for the notices that the gateway itself puts in. */
   window: number;
-  /** Bytes of it that those notices took, and that the node is still to be told of less. */
+  /** Bytes of it that those notices took, which the next window adjustment to the node leaves out. */
   debt: number;
-  /** The answers owed to the client's requests, in order: from the node, or a refusal of ours that waits its turn. */
-  readonly owed: ('node' | 'refusal')[];
+  /** Replies to the client's requests that are outstanding, in order: from the node, or a refusal of ours in the queue. */
+  readonly pendingReplies: ('node' | 'refusal')[];
   closedByClient: boolean;
   closedByNode: boolean;
 }
@@ -44,7 +44,7 @@ export function createChannels(): Channels {
         window,
         debt: 0,
         node: undefined,
-        owed: [],
+        pendingReplies: [],
         closedByClient: false,
         closedByNode: false,
       };

@@ -1,5 +1,5 @@
 /**
- * What is worth keeping of a session: who, with which key, where to, from where, when, how it ended, how much passed,
+ * What is recorded of a session: who, with which key, where to, from where, when, how it ended, how much passed,
  * what was asked to be run and where forwards went. Never what was typed or shown.
  */
 import type { Attempt, Subject } from './decision.ts';
@@ -45,8 +45,8 @@ export type Use =
   | { kind: 'exec'; command: string }
   | { kind: 'forward'; to: string };
 
-/** As many, and each as long, as somebody would read. */
-const maxKept = 20;
+/** As many, and each as long, as an operator would read. */
+const maxListed = 20;
 const maxLength = 200;
 
 /** Gathers what a session is used for. A command is text in latin1, one character a byte. */
@@ -60,10 +60,10 @@ export function createUses(): Uses & { add(use: Use): void } {
       else if (use.kind === 'sftp') uses.files += 1;
       else if (use.kind === 'exec') {
         uses.commandCount += 1;
-        if (commands.length < maxKept) commands.push(shortened(use.command));
+        if (commands.length < maxListed) commands.push(shortened(use.command));
       } else {
         uses.forwardCount += 1;
-        if (forwards.length < maxKept && !forwards.includes(use.to)) forwards.push(use.to);
+        if (forwards.length < maxListed && !forwards.includes(use.to)) forwards.push(use.to);
       }
     },
   });

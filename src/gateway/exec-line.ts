@@ -28,15 +28,15 @@ const longestArgument = 131_071;
 /** The line that runs `command` (latin1) as sshd would, with `shell -c`, and with the same fallback. */
 export function commandLine(shell: string, command: string): string {
   const path = argument('s', 1, latin1(shell));
-  const words = argument('c', 2, command);
-  const script = `${path.read} ${words.read} ${choose} exec "$s" -c "$c"`;
-  const line = `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${words.quoted}`;
+  const text = argument('c', 2, command);
+  const script = `${path.read} ${text.read} ${choose} exec "$s" -c "$c"`;
+  const line = `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${text.quoted}`;
   if (line.length <= longestArgument || command.length > longestArgument || !isText(command)) return line;
   // Nothing can stand around a command so near the limit. It goes as it is, to the shell that the account has.
   return command;
 }
 
-/** In the place of a line that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
+/** Sent instead of a line that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
 const tooLongLine =
   'exec /bin/sh -c \'echo "andromeda: the command is too long for this login node" >&2; exit 126\'';
 

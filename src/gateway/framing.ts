@@ -5,7 +5,7 @@
  */
 export const TAG = 16;
 
-/** What a delivered packet says about the rest of its chunk, in the words of ssh2's own ciphers. */
+/** Where reading of the chunk goes on after a delivered packet, as ssh2's own ciphers return it. */
 export type Further = number | false | undefined;
 
 export interface Framer {
@@ -23,7 +23,7 @@ export function createFramer(
   let partial: Buffer | undefined;
   let partialLength = 0;
 
-  /** Takes the next whole packet, or keeps what there is of it. */
+  /** Returns the next whole packet, or stores what has come of it. */
   function take(chunk: Buffer, at: number): Buffer | undefined {
     if (partial === undefined) {
       const n = Math.min(4 - headerLength, chunk.length - at);

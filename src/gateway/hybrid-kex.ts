@@ -1,6 +1,6 @@
 /**
  * The key exchange mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex), which a future quantum computer does not
- * undo: X25519 and ML-KEM-768 together. ssh2 does not have it and has no place for more, so it travels inside ssh2
+ * undo: X25519 and ML-KEM-768 together. ssh2 does not have it and cannot be extended, so it travels inside ssh2
  * under the name of an exchange that is never offered, and everything that its secret comes from is replaced here.
  */
 import {
@@ -15,7 +15,7 @@ import {
 import { message, WireReader } from '../ssh/wire.ts';
 
 export const HYBRID = 'mlkem768x25519-sha256';
-/** ssh2 knows this one, and neither side of ours ever offers it or hears it from another. */
+/** ssh2 knows this name; it is never offered, and never accepted from a peer. */
 const ALIAS = 'diffie-hellman-group1-sha1';
 
 const ENCAPSULATION_KEY = 1184;
@@ -55,7 +55,7 @@ export function teachHybrid(protocol: object): void {
   const host = protocol as Host;
   let received: Buffer | undefined;
   let packets = host._packetRW.read;
-  // Every payload goes through here before ssh2 looks at it.
+  // Every payload passes here before ssh2 reads it.
   Object.defineProperty(host._packetRW, 'read', {
     get: () => ({
       read(payload: Buffer) {
@@ -63,7 +63,7 @@ export function teachHybrid(protocol: object): void {
         if (read[0] !== 20) return read;
         received = Buffer.from(read);
         const known = translated(received);
-        // Told of no guess, ssh2 reads what follows, but for this.
+        // ssh2 must see no guess, or it skips messages by its own rule; this is ours.
         host._skipNextInboundPacket = isWrongGuess(known, host._offer);
         known.fill(0, known.length - 5);
         return known;
@@ -89,7 +89,7 @@ export function teachHybrid(protocol: object): void {
 
 /**
  * Whether a message follows that was made for another exchange, and is to be left unread (RFC 4253, section 7.1): a guess
- * is right where both sides like the same exchange and the same kind of host key best. ssh2 looks at the exchange alone.
+ * is right where both sides prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
  */
 function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
   try {
@@ -151,7 +151,7 @@ export function createQuestion(): Half {
   };
 }
 
-/** The server's half, the other way round; what it sends it knows only once it has heard. */
+/** The server's half, the other way round; what it sends depends on what it receives. */
 export function createAnswer(): Half {
   let sent: Buffer = Buffer.alloc(0);
   return {

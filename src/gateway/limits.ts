@@ -43,22 +43,22 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   loginGraceMs: 30_000,
   // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
   maxAuthAttempts: 6,
-  // As sshd's MaxStartups: from `start` strangers on, `rate` percent of new connections are refused at random, and all of
+  // As sshd's MaxStartups: from `start` unauthenticated connections on, `rate` percent of new connections are refused at random, and all of
   // them at `full`. Each holds a socket and about 100 KB; one address never takes all of it.
   unauthenticatedStart: 100,
   unauthenticatedRate: 30,
   unauthenticatedFull: 256,
   unauthenticatedPerSource: 16,
-  // An address with a live session is no stranger's.
+  // Where an address has a session, its next connections are very probably from known people too.
   unauthenticatedWithSession: 128,
   // A script that opens a hundred connections at once is served sixteen by sixteen. What waits costs a socket, unread.
   queuedPerSource: 112,
   queued: 512,
   queueMs: 10_000,
-  // Whoever says nothing at all is no client: those say their version at once.
+  // A client sends its version at once; whatever sends nothing is none.
   helloMs: 10_000,
-  // A handshake costs about a millisecond of CPU. These a second, after so many at once; a login that comes sooner waits
-  // its turn. A course of two hundred behind one address is in within five seconds.
+  // A handshake costs about a millisecond of CPU. These a second, after so many at once; a login that comes sooner is
+  // delayed. A course of two hundred behind one address is in within five seconds.
   handshakesPerSource: 20,
   handshakesPerSourceBurst: 100,
   handshakes: 200,
@@ -84,7 +84,7 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   // A login node is a machine of the site: silent for this many in a row it is gone, and so is what ran there.
   keepaliveMs: 30_000,
   keepaliveMisses: 4,
-  // 0: an idle session is nobody's harm, and people leave editors open over night.
+  // 0 (never): an idle session does no harm, and people leave editors open over night.
   idleMs: 0,
   // The net under recheck(): whatever notice was lost, a revoked person is out within seconds.
   recheckMs: 5_000,
@@ -103,6 +103,6 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   // OpenSSH drops what it has not printed when the disconnect arrives. So that waits for the answer to a sign of life sent
   // behind the notice, and no longer than this.
   noticeMs: 1_000,
-  // A peer that does not take our last words is cut off.
+  // A peer that does not read the disconnect is cut off.
   lingerMs: 500,
 });

@@ -42,7 +42,7 @@ export interface NodeOptions {
   limits: GatewayLimits;
   /** The cipher of the person's side. */
   cipher: string;
-  /** What it costs in time to change keys. */
+  /** Takes a handshake for new keys: milliseconds until it may go on. */
   handshakeMs(): number;
   /** Called once, synchronously with the message that let us in, so that nothing after it is lost. */
   onUp(node: Transport): void;
@@ -113,7 +113,7 @@ function tryLoginNode(options: NodeOptions): () => void {
   const onConnect = guard(() => {
     connected = true;
   });
-  // sshd says in plain words, before anything of SSH, why it takes no connection.
+  // sshd sends the reason as plain text, before anything of SSH, when it refuses a connection.
   const onGreeting = guard((chunk: Buffer) => {
     greeting = chunk.toString('latin1', 0, 100);
   });

@@ -1,8 +1,8 @@
-/** A client's first bytes, held back until its list of ciphers is known, or will not be before it has ours. */
+/** A client's first bytes, buffered until its list of ciphers is known, or until it waits for ours. */
 import { readClientCiphers } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
 
-/** How long a client may keep its KEXINIT back before it gets ours. */
+/** How long the gateway waits for the KEXINIT of a client before it reads on without it. */
 const OPENING_MS = 500;
 
 export interface Opening {

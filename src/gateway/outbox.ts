@@ -1,4 +1,4 @@
-/** Gathers what is to be sent during one turn of the event loop, and writes it in one go. */
+/** Collects what is sent during one iteration of the event loop, and writes it at once. */
 import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
 
@@ -12,7 +12,7 @@ export interface Outbox {
   readonly waiting: number;
 }
 
-/** `onFlushed` is called after every turn in which something was written. */
+/** `onFlushed` is called after every write to the socket. */
 export function createOutbox(socket: Socket, barrier: Barrier, onFlushed: () => void): Outbox {
   let pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * The PROXY protocol, version 2 (haproxy.org, proxy-protocol.txt): the first bytes that a proxy in front of the gateway
- * sends say where the person comes from. It is read from trusted proxies only, and no SSH client begins like this.
+ * The PROXY protocol, version 2 (haproxy.org, proxy-protocol.txt): a proxy in front of the gateway sends a header first,
+ * with the address of the client. It is read from trusted proxies only, and no SSH client begins like this.
  */
 import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
@@ -33,7 +33,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (bytes.length < length) return 'more';
   if (command === 0) return { length };
   const family = bytes.readUInt8(13);
-  // TCP over IPv4 and IPv6. Others say nothing that we could use.
+  // TCP over IPv4 and IPv6. Other families have no address that we could use.
   if (family === 0x11) {
     if (length < HEAD + 12) return 'malformed';
     return { length, address: bytes.subarray(HEAD, HEAD + 4).join('.') };

@@ -1,6 +1,6 @@
 /**
- * When a socket is read: not while its other side is full, and after a full chunk not before the other sockets have had
- * their turn. libuv reads one socket up to 32 times in a row, which made a key wait milliseconds beside a copy; one at a
+ * When a socket is read: not while its other side is full, and after a full chunk not before the other sockets have been
+ * read. libuv reads one socket up to 32 times in a row, which made a key wait milliseconds beside a copy; one at a
  * time costs a single copy a tenth of its speed.
  */
 import type { Socket } from 'node:net';
@@ -10,11 +10,11 @@ import type { Barrier } from './barrier.ts';
 const FULL_CHUNK = 64 * 1024;
 
 export interface Reading {
-  /** Stops it, or lets it go on. */
+  /** Stops reading, or goes on. */
   hold(held: boolean): void;
   /** Reads nothing for as long, then calls `goOn` and reads on. At once where there is nothing to wait for. */
   delay(ms: number, goOn: () => void): void;
-  /** To be told of every chunk. */
+  /** To be called for every chunk. */
   onChunk(length: number): void;
 }
 

@@ -1,4 +1,4 @@
-/** Events of sessions as entries of the audit trail, in words. */
+/** Events of sessions as entries of the audit trail. */
 import type { AuditEntry } from '../store/audit.ts';
 import type { GatewayEvent, Uses } from './events.ts';
 
@@ -53,17 +53,17 @@ export function repeatedEntry(event: GatewayEvent & { kind: 'refused' }, count: 
 
 function describeUses(uses: Uses): string[] {
   const { shells, files, commands, commandCount, forwards, forwardCount } = uses;
-  const said: string[] = [];
-  if (shells > 0) said.push(shells === 1 ? 'a shell' : `${shells} shells`);
-  if (files > 0) said.push('sftp');
+  const parts: string[] = [];
+  if (shells > 0) parts.push(shells === 1 ? 'a shell' : `${shells} shells`);
+  if (files > 0) parts.push('sftp');
   if (commandCount > 0) {
     const list = commands.map((command) => JSON.stringify(command)).join(', ');
     const more = commandCount > commands.length ? ` and ${commandCount - commands.length} more` : '';
-    said.push(`${commandCount === 1 ? 'command' : `${commandCount} commands`}: ${list}${more}`);
+    parts.push(`${commandCount === 1 ? 'command' : `${commandCount} commands`}: ${list}${more}`);
   }
   if (forwardCount > 0) {
     const times = forwardCount === 1 ? '' : `, ${forwardCount} times`;
-    said.push(`forwards to ${forwards.join(', ')}${times}`);
+    parts.push(`forwards to ${forwards.join(', ')}${times}`);
   }
-  return said;
+  return parts;
 }

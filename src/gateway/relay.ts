@@ -173,10 +173,10 @@ export class Relay {
         return this.#requestFromNode(channel, payload);
       case SSH.CHANNEL_SUCCESS:
       case SSH.CHANNEL_FAILURE:
-        if (channel.owed.shift() !== 'node') throw new WireError('an answer to no request');
+        if (channel.pendingReplies.shift() !== 'node') throw new WireError('an answer to no request');
         this.#toClient(payload);
-        while (channel.owed[0] === 'refusal') {
-          channel.owed.shift();
+        while (channel.pendingReplies[0] === 'refusal') {
+          channel.pendingReplies.shift();
           this.#client.send(channelFailure(channel.client));
         }
         return;
@@ -244,14 +244,14 @@ export class Relay {
     const wantsReply = fields.bool();
     const argument = argumentOf(name, fields);
     const verdict = this.#ask('client', { kind: 'request', channel: channel.type, name, ...argument });
-    if (wantsReply && channel.owed.length >= this.#options.limits.maxPendingReplies)
+    if (wantsReply && channel.pendingReplies.length >= this.#options.limits.maxPendingReplies)
       throw new WireError('too many requests wait for an answer');
     if (verdict.do === 'allow') {
-      if (wantsReply) channel.owed.push('node');
+      if (wantsReply) channel.pendingReplies.push('node');
       if (name === 'subsystem') this.#options.onUse({ kind: 'sftp' });
       this.#toNode(payload);
     } else if (verdict.do === 'exec') {
-      if (wantsReply) channel.owed.push('node');
+      if (wantsReply) channel.pendingReplies.push('node');
       this.#options.onUse(
         name === 'exec' ? { kind: 'exec', command: argument.command ?? '' } : { kind: 'shell' },
       );
@@ -264,7 +264,7 @@ export class Relay {
       this.#node.send(message(SSH.CHANNEL_REQUEST, to, 'exec', wantsReply, last));
     } else {
       if (!wantsReply) return;
-      if (channel.owed.length > 0) channel.owed.push('refusal');
+      if (channel.pendingReplies.length > 0) channel.pendingReplies.push('refusal');
       else this.#client.send(channelFailure(channel.client));
     }
   }

@@ -77,7 +77,7 @@ export interface ProtocolOptions {
   onHeader(software: string): void;
   onWrite(data: Buffer): void;
   onError(error: Error): void;
-  /** Said during a key exchange; afterwards it is a message like others. */
+  /** A disconnect during a key exchange; afterwards it is a message like others. */
   onDisconnect(text: string): void;
   onHandshakeComplete(negotiated: Negotiated): void;
 }
@@ -107,7 +107,7 @@ export function createProtocol(options: ProtocolOptions): Protocol {
     onHandshakeComplete: options.onHandshakeComplete,
   });
   teachHybrid(protocol);
-  // At an error ssh2 says goodbye without a word and forgets its keys; the transport says why first.
+  // At an error ssh2 disconnects without a reason and drops its keys; the transport sends the reason first.
   const destruct = protocol._destruct.bind(protocol);
   protocol.disconnect = () => {};
   protocol._destruct = () => {};
@@ -117,7 +117,7 @@ export function createProtocol(options: ProtocolOptions): Protocol {
 }
 
 /**
- * Puts our own EXT_INFO (RFC 8308) in the place of ssh2's, which lists RSA and DSA and mistypes one name. A client that
+ * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists RSA and DSA and mistypes one name. A client that
  * reads it offers Ed25519 keys only, and may hide the timing of keystrokes by pings.
  */
 function sendOwnExtensions(protocol: Protocol): void {

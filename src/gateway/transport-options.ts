@@ -18,7 +18,7 @@ export interface TransportOptions {
   onReady(negotiated: Negotiated): void;
 }
 
-/** Why a transport ended: the other side said so, the connection went away, somebody broke the protocol, or we ended it. */
+/** Why a transport ended: the other side disconnected, the network failed, the other side broke the protocol, or we ended it. */
 export interface End {
   by: 'peer' | 'network' | 'protocol' | 'us';
   text: string;

@@ -17,20 +17,20 @@ import { createReading, type Reading } from './read-scheduling.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
 
-/** OpenSSH's client says `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
+/** OpenSSH's client sends `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
 /** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
 const LINGER_MS = 500;
 
 export class Transport {
-  /** Every message that is not the transport's own. Set by whoever is in charge of the connection now. */
+  /** Every message that is not the transport's own. Set by the login, then by the relay. */
   onMessage: (payload: Buffer) => void = () => {};
   onEnd: (end: End) => void = () => {};
   /** Called when what waits has fallen under the bound again. */
   onDrained: () => void = () => {};
   lastHeard = Date.now();
-  /** When a sign of life was last asked for; kept here for who asks. */
+  /** When a keepalive was last sent. */
   lastAsked = 0;
   /** The version of the other side, after "SSH-2.0-". */
   software = '';
@@ -124,7 +124,7 @@ export class Transport {
     this.#hold();
   }
 
-  /** Sends a message; during a key exchange it waits its turn. */
+  /** Sends a message; during a key exchange it is queued. */
   send(payload: Buffer): void {
     if (this.#ended) return;
     if (this.#exchangesKeys) {
@@ -176,7 +176,7 @@ export class Transport {
     this.#hold();
   }
 
-  /** Says why (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
+  /** Sends the reason (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
   close(reason: number, text: string, lingerMs: number): void {
     if (this.#ended) return;
     this.onEnd = () => {};
@@ -245,14 +245,14 @@ export class Transport {
     }
   }
 
-  /** The other side broke the protocol: says so and ends. */
+  /** The other side broke the protocol: reports it and ends. */
   #failProtocol(text: string): void {
     this.#fail(DISCONNECT.PROTOCOL_ERROR, 'protocol error', { by: 'protocol', text });
   }
 
-  #fail(reason: number, said: string, end: End = { by: 'us', text: said }): void {
+  #fail(reason: number, text: string, end: End = { by: 'us', text }): void {
     const onEnd = this.onEnd;
-    this.close(reason, said, LINGER_MS);
+    this.close(reason, text, LINGER_MS);
     onEnd(end);
   }
 
