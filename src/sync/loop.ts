@@ -1,5 +1,4 @@
-/** Which workers there are, and what they are told: one for each side of each cluster. */
-
+/** Which workers there are, one for each side of each cluster, and which of them a change concerns. */
 import type { Cluster } from '../domain/cluster.ts';
 import { allSides, type Side, sidesOf } from '../domain/side.ts';
 import type { Logger } from '../lib/log.ts';
@@ -8,7 +7,7 @@ import { findCluster, listConcernedClusters, listDrivenClusters } from '../store
 import type { Change, Store } from '../store/index.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
 import { passKubernetes } from './kubernetes-pass.ts';
-import { createListKeeper } from './lists.ts';
+import { createListKeeper, type ListKeeper } from './lists.ts';
 import type { PassDeps } from './pass.ts';
 import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
@@ -29,7 +28,7 @@ export interface SyncOptions {
 }
 
 export interface SyncLoop {
-  /** Stops looking, waits for passes under way, and lets go of the clusters. */
+  /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
 }
 
@@ -37,95 +36,117 @@ export interface SyncLoop {
 const passesAtOnce = 4;
 
 export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
-  const { store, log } = options;
-  const workers = new Map<string, Worker>();
-  const lists = createListKeeper(options);
-  const deps: PassDeps = { ...options, lists, admission: createQueue(passesAtOnce) };
-  const tasks = new Set<Promise<void>>();
-  let isStopping = false;
-  let sweeping = false;
+  const loop = new Loop(options);
+  await loop.start();
+  return loop;
+}
 
-  const keyOf = (clusterId: string, side: Side) => `${clusterId}/${side}`;
+class Loop implements SyncLoop {
+  readonly #options: SyncOptions;
+  readonly #lists: ListKeeper;
+  readonly #deps: PassDeps;
+  readonly #workers = new Map<string, Worker>();
+  readonly #tasks = new Set<Promise<void>>();
+  #isStopping = false;
+  #isSweeping = false;
+  #stopListening = () => {};
+  #sweeps: NodeJS.Timeout | undefined;
 
-  async function discover(): Promise<void> {
-    for (const cluster of await listDrivenClusters(store.read)) startWorkers(cluster);
+  constructor(options: SyncOptions) {
+    this.#options = options;
+    this.#lists = createListKeeper(options);
+    this.#deps = { ...options, lists: this.#lists, admission: createQueue(passesAtOnce) };
   }
 
-  function startWorkers(cluster: Cluster): void {
+  async start(): Promise<void> {
+    const { store, intervalMs } = this.#options;
+    const sweep = () => this.#inBackground('sweep', () => this.#sweep());
+    this.#stopListening = store.onChange((changes) => {
+      for (const change of changes) this.#inBackground('notice', () => this.#onChange(change));
+    });
+    await this.#discover();
+    sweep();
+    this.#sweeps = setInterval(sweep, intervalMs);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#stopListening();
+    clearInterval(this.#sweeps);
+    const stopped = [...this.#workers.values()].map((worker) => worker.stop());
+    await Promise.all([...this.#tasks, ...stopped]);
+  }
+
+  async #discover(): Promise<void> {
+    for (const cluster of await listDrivenClusters(this.#options.store.read)) this.#startWorkers(cluster);
+  }
+
+  #startWorkers(cluster: Cluster): void {
     for (const side of sidesOf(cluster)) {
       const key = keyOf(cluster.id, side);
-      if (!isStopping && !workers.has(key)) workers.set(key, startSide(cluster.id, side, key));
+      if (this.#isStopping || this.#workers.has(key)) continue;
+      this.#workers.set(key, this.#startSide(cluster.id, side, key));
     }
   }
 
-  function startSide(clusterId: string, side: Side, key: string): Worker {
-    const { drivers } = options;
-    const about = { clusterId, side, deps, log, onEnd: () => void workers.delete(key) };
+  #startSide(clusterId: string, side: Side, key: string): Worker {
+    const { drivers, log } = this.#options;
+    const onEnd = () => void this.#workers.delete(key);
+    const about = { clusterId, side, deps: this.#deps, log, onEnd };
     if (side === 'slurm') return startWorker({ ...about, pass: passSlurm, createDriver: drivers.slurm });
-    const wake = () => workers.get(key)?.wake();
+    const wake = () => this.#workers.get(key)?.wake();
     const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake);
     return startWorker({ ...about, pass: passKubernetes, createDriver });
   }
 
-  /** Does something besides the passes; the end waits for it. */
-  function inBackground(name: 'notice' | 'sweep', body: () => Promise<void>): void {
-    if (isStopping) return;
-    const done = body()
-      .catch((error) => log.error(`sync.${name}.failed`, { error }))
-      .finally(() => tasks.delete(done));
-    tasks.add(done);
+  /** Runs a task beside the passes; `stop` waits for it. */
+  #inBackground(name: 'notice' | 'sweep', task: () => Promise<void>): void {
+    if (this.#isStopping) return;
+    const done = task()
+      .catch((error) => this.#options.log.error(`sync.${name}.failed`, { error }))
+      .finally(() => this.#tasks.delete(done));
+    this.#tasks.add(done);
   }
 
-  /** What a lost notice did not tell: new clusters, and people whose entry is not what it should be. */
-  async function sweep(): Promise<void> {
-    if (sweeping) return;
-    sweeping = true;
+  /** Makes good for a lost change notice: finds new clusters, and people whose entry is not what it should be. */
+  async #sweep(): Promise<void> {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
     try {
-      await discover();
-      for (const organizationId of await listListedOrganizations(store.read)) {
-        if (isStopping) return;
-        if (await lists.updateOrganization(organizationId)) await nudgeConcerned({ organizationId });
+      await this.#discover();
+      for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
+        if (this.#isStopping) return;
+        if (await this.#lists.updateOrganization(organizationId))
+          await this.#nudgeConcerned({ organizationId });
       }
     } finally {
-      sweeping = false;
+      this.#isSweeping = false;
     }
   }
 
-  function nudge(clusterId: string): void {
-    for (const side of allSides) workers.get(keyOf(clusterId, side))?.nudge();
-  }
-
-  async function nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {
-    for (const clusterId of await listConcernedClusters(store.read, who)) nudge(clusterId);
-  }
-
-  async function onChange(change: Change): Promise<void> {
+  async #onChange(change: Change): Promise<void> {
     if ('observedClusterId' in change) return;
     if ('clusterId' in change) {
-      nudge(change.clusterId);
+      this.#nudge(change.clusterId);
       // It may be new, or have got another side.
-      const cluster = await findCluster(store.read, change.clusterId);
-      if (cluster && cluster.state !== 'released') startWorkers(cluster);
+      const cluster = await findCluster(this.#options.store.read, change.clusterId);
+      if (cluster && cluster.state !== 'released') this.#startWorkers(cluster);
       return;
     }
-    if ('userId' in change) await lists.updateUser(change.userId);
-    else await lists.updateOrganization(change.organizationId);
-    await nudgeConcerned(change);
+    if ('userId' in change) await this.#lists.updateUser(change.userId);
+    else await this.#lists.updateOrganization(change.organizationId);
+    await this.#nudgeConcerned(change);
   }
 
-  const stopListening = store.onChange((changes) => {
-    for (const change of changes) inBackground('notice', () => onChange(change));
-  });
-  await discover();
-  inBackground('sweep', sweep);
-  const sweeps = setInterval(() => inBackground('sweep', sweep), options.intervalMs);
-  return {
-    async stop() {
-      isStopping = true;
-      stopListening();
-      clearInterval(sweeps);
-      const stopped = [...workers.values()].map((worker) => worker.stop());
-      await Promise.all([...tasks, ...stopped]);
-    },
-  };
+  async #nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {
+    for (const id of await listConcernedClusters(this.#options.store.read, who)) this.#nudge(id);
+  }
+
+  #nudge(clusterId: string): void {
+    for (const side of allSides) this.#workers.get(keyOf(clusterId, side))?.nudge();
+  }
+}
+
+function keyOf(clusterId: string, side: Side): string {
+  return `${clusterId}/${side}`;
 }

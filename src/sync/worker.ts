@@ -1,13 +1,11 @@
-/** The worker of one side of one cluster: when it runs, how long it backs off, and the driver that it holds. */
-
-import { isDeepStrictEqual } from 'node:util';
+/** The worker of one side of one cluster: when its passes run, how long it backs off, and the driver that it holds. */
 import type { Cluster } from '../domain/cluster.ts';
-import type { Side } from '../domain/side.ts';
-import { sidesOf } from '../domain/side.ts';
+import { type Side, sidesOf } from '../domain/side.ts';
 import { retryDelay } from '../lib/back-off.ts';
 import type { Logger } from '../lib/log.ts';
 import { findCluster } from '../store/clusters.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
+import { DriverHolder } from './driver-holder.ts';
 import type { Pass, PassDeps, PassResult } from './pass.ts';
 import { releaseSide } from './release.ts';
 
@@ -16,7 +14,7 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   side: Side;
   deps: PassDeps;
   pass: Pass<D>;
-  /** Made when it is first needed, and anew when its settings have changed. */
+  /** Called when a driver is first needed, and again when its settings have changed. */
   createDriver(cluster: Cluster): Promise<D>;
   log: Logger;
   /** Nothing is left to be done for this side, ever. */
@@ -24,167 +22,161 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
 }
 
 export interface Worker {
-  /** Something changed. A side that fails keeps its distance: a change must not turn its back-off into a storm. */
+  /** Something changed. A side that fails is not hurried: a change must not turn its back-off into a storm. */
   nudge(): void;
-  /** The cluster itself showed signs of life or of change: worth a pass at once, also of one that fails. */
+  /** The cluster itself reported a change, or answers again: worth a pass at once, also of a side that fails. */
   wake(): void;
-  /** Waits for a pass under way, and lets go of the cluster. */
+  /** Waits for a pass under way, and closes the driver. */
   stop(): Promise<void>;
 }
 
 export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: WorkerOptions<D>): Worker {
-  const { clusterId, side, deps, log } = options;
-  const stopping = new AbortController();
-  const held = holdDriver(options.createDriver);
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-  /** Something changed since the pass under way began; `urgent`: the cluster said so itself. */
-  let dirty: false | 'changed' | 'urgent' = false;
-  /** A pass is due soon, for what changed; what changes until then is a part of it. */
-  let isGathering = false;
-  /** When the first change came that no pass has carried to the cluster yet. */
-  let changedAt: number | undefined = performance.now();
-  let failures = 0;
-  let lastFailure: string | null = null;
-  let name = clusterId;
+  const worker = new SideWorker(options);
+  worker.schedule(0);
+  return worker;
+}
 
-  function schedule(delayMs: number): void {
-    clearTimeout(timer);
-    if (!stopping.signal.aborted) timer = setTimeout(run, delayMs);
+class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
+  readonly #options: WorkerOptions<D>;
+  readonly #stopping = new AbortController();
+  readonly #holder: DriverHolder<D>;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  /** Something changed since the pass under way began; `urgent`: the cluster reported it itself. */
+  #dirty: false | 'changed' | 'urgent' = false;
+  /** A pass is due soon, for what changed; what changes until then is a part of it. */
+  #isGathering = false;
+  /** When the first change came that no pass has carried to the cluster yet. */
+  #changedAt: number | undefined = performance.now();
+  #failures = 0;
+  #lastFailure: string | null = null;
+  #name: string;
+
+  constructor(options: WorkerOptions<D>) {
+    this.#options = options;
+    this.#holder = new DriverHolder(options.createDriver);
+    this.#name = options.clusterId;
   }
 
-  function run(): void {
-    if (running) return;
-    dirty = false;
-    isGathering = false;
-    running = pass().then((delayMs) => {
-      running = undefined;
+  nudge(): void {
+    this.#dirty ||= 'changed';
+    this.#changedAt ??= performance.now();
+    if (this.#failures === 0) this.#gather();
+  }
+
+  wake(): void {
+    this.#dirty = 'urgent';
+    this.#gather();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearTimeout(this.#timer);
+    await this.#running;
+    await this.#holder.close();
+  }
+
+  schedule(delayMs: number): void {
+    clearTimeout(this.#timer);
+    if (!this.#stopping.signal.aborted) this.#timer = setTimeout(() => this.#run(), delayMs);
+  }
+
+  #gather(): void {
+    if (this.#running || this.#isGathering) return;
+    this.#isGathering = true;
+    this.schedule(this.#gatherMs());
+  }
+
+  #gatherMs(): number {
+    return this.#holder.driver?.gatherMs ?? 0;
+  }
+
+  #run(): void {
+    if (this.#running) return;
+    this.#dirty = false;
+    this.#isGathering = false;
+    this.#running = this.#pass().then((delayMs) => {
+      this.#running = undefined;
       if (delayMs === undefined) return;
-      // Asked only now: what changes between the end of the pass and here would wait for an interval.
-      const isDue = dirty === 'urgent' || (dirty === 'changed' && failures === 0);
-      schedule(isDue ? (held.driver?.gatherMs ?? 0) : delayMs);
+      // Checked only now: what changes between the end of the pass and here would wait for an interval.
+      const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
+      this.schedule(isDue ? this.#gatherMs() : delayMs);
     });
   }
 
   /** Runs one pass and returns how long to wait before the next; undefined when there is none. */
-  async function pass(): Promise<number | undefined> {
+  async #pass(): Promise<number | undefined> {
     const started = performance.now();
-    const since = (then: number) => Math.round(performance.now() - then);
-    const changed = changedAt;
-    changedAt = undefined;
+    const changed = this.#changedAt;
+    this.#changedAt = undefined;
     try {
-      const result = await passOrRelease();
+      const result = await this.#passOrRelease();
       if (!result) {
-        await held.close();
-        options.onEnd();
+        await this.#holder.close();
+        this.#options.onEnd();
         return undefined;
       }
-      log.debug('sync.passed', { cluster: name, side, ms: since(started) });
-      if (result.failure !== lastFailure) {
-        if (result.failure !== null)
-          log.warn('sync.refused', { cluster: name, side, failure: result.failure });
-        lastFailure = result.failure;
-      }
-      const { applied, activated, generation } = result;
-      if (applied || activated) {
-        log.info('sync.applied', { cluster: name, side, generation, applied, activated, ms: since(started) });
-        if (changed !== undefined) log.debug('sync.converged', { cluster: name, side, ms: since(changed) });
-      }
-      failures = result.retry ? failures + 1 : 0;
-      const nextMs = untilWake(result.wakeAt);
-      return result.retry ? Math.min(nextMs, retryMs()) : nextMs;
+      this.#logResult(result, started, changed);
+      this.#failures = result.retry ? this.#failures + 1 : 0;
+      const nextMs = this.#untilWake(result.wakeAt);
+      return result.retry ? Math.min(nextMs, this.#retryMs()) : nextMs;
     } catch (error) {
-      failures += 1;
-      changedAt = changed ?? changedAt;
-      const delay = retryMs();
-      if (!stopping.signal.aborted) {
-        const ms = since(started);
-        log.warn('sync.failed', { cluster: name, side, error, failures, retryMs: delay, ms });
+      this.#failures += 1;
+      this.#changedAt = changed ?? this.#changedAt;
+      const retryMs = this.#retryMs();
+      if (!this.#stopping.signal.aborted) {
+        const failures = this.#failures;
+        const { log, side } = this.#options;
+        log.warn('sync.failed', {
+          cluster: this.#name,
+          side,
+          error,
+          failures,
+          retryMs,
+          ms: msSince(started),
+        });
       }
-      return delay;
+      return retryMs;
     }
   }
 
+  #logResult(result: PassResult, started: number, changed: number | undefined): void {
+    const { log, side } = this.#options;
+    const about = { cluster: this.#name, side };
+    const { applied, activated, generation, failure } = result;
+    log.debug('sync.passed', { ...about, ms: msSince(started) });
+    if (failure !== this.#lastFailure && failure !== null) log.warn('sync.refused', { ...about, failure });
+    this.#lastFailure = failure;
+    if (!applied && !activated) return;
+    log.info('sync.applied', { ...about, generation, applied, activated, ms: msSince(started) });
+    if (changed !== undefined) log.debug('sync.converged', { ...about, ms: msSince(changed) });
+  }
+
   /** Undefined when the side is released, or is no side of the cluster any more. */
-  async function passOrRelease(): Promise<PassResult | undefined> {
+  async #passOrRelease(): Promise<PassResult | undefined> {
+    const { clusterId, side, deps, pass, log } = this.#options;
+    const open = (one: Cluster) => this.#holder.open(one);
     const cluster = await findCluster(deps.store.read, clusterId);
     if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
-    name = cluster.name;
+    this.#name = cluster.name;
     if (cluster.state === 'released' || !sidesOf(cluster).includes(side)) return undefined;
-    if (cluster.state !== 'releasing') return options.pass(deps, cluster, held.open, stopping.signal);
-    const isNews = await releaseSide(deps, cluster, side, held.open, stopping.signal);
-    if (isNews) log.info('sync.released', { cluster: name, side });
+    if (cluster.state !== 'releasing') return pass(deps, cluster, open, this.#stopping.signal);
+    const isNews = await releaseSide(deps, cluster, side, open, this.#stopping.signal);
+    if (isNews) log.info('sync.released', { cluster: this.#name, side });
     return undefined;
   }
 
-  const retryMs = () => retryDelay(failures, Math.random(), deps.intervalMs);
+  #retryMs(): number {
+    return retryDelay(this.#failures, Math.random(), this.#options.deps.intervalMs);
+  }
 
   /** An interval, or less where something ends by itself before that. */
-  function untilWake(wakeAt: number | undefined): number {
-    if (wakeAt === undefined) return deps.intervalMs;
-    return Math.max(0, Math.min(deps.intervalMs, wakeAt - deps.now()));
+  #untilWake(wakeAt: number | undefined): number {
+    const { intervalMs, now } = this.#options.deps;
+    return wakeAt === undefined ? intervalMs : Math.max(0, Math.min(intervalMs, wakeAt - now()));
   }
-
-  schedule(0);
-  return {
-    nudge() {
-      dirty ||= 'changed';
-      changedAt ??= performance.now();
-      if (!running && failures === 0 && !isGathering) {
-        isGathering = true;
-        schedule(held.driver?.gatherMs ?? 0);
-      }
-    },
-    wake() {
-      dirty = 'urgent';
-      if (!running && !isGathering) {
-        isGathering = true;
-        schedule(held.driver?.gatherMs ?? 0);
-      }
-    },
-    async stop() {
-      stopping.abort();
-      clearTimeout(timer);
-      await running;
-      await held.close();
-    },
-  };
 }
 
-interface HeldDriver<D> {
-  readonly driver: D | undefined;
-  open(this: void, cluster: Cluster): Promise<D>;
-  close(): Promise<void>;
-}
-
-/** Holds the driver of a side for as long as it is the one for its cluster. */
-function holdDriver<D extends SlurmDriver | KubernetesDriver>(
-  createDriver: (cluster: Cluster) => Promise<D>,
-): HeldDriver<D> {
-  let held: { driver: D; cluster: Cluster } | undefined;
-  async function close(): Promise<void> {
-    const before = held;
-    held = undefined;
-    await before?.driver.close();
-  }
-  return {
-    get driver() {
-      return held?.driver;
-    },
-    async open(cluster) {
-      if (held && needsOther(held.driver, held.cluster, cluster)) await close();
-      held ??= { cluster, driver: await createDriver(cluster) };
-      return held.driver;
-    },
-    close,
-  };
-}
-
-/** Whether a driver is no longer the one for its cluster. */
-function needsOther(driver: SlurmDriver | KubernetesDriver, before: Cluster, after: Cluster): boolean {
-  const kinds = (cluster: Cluster) => Object.keys(cluster.driver).join();
-  if (before.name !== after.name || before.scheduler !== after.scheduler) return true;
-  return driver.followsSettings
-    ? kinds(before) !== kinds(after)
-    : !isDeepStrictEqual(before.driver, after.driver);
+function msSince(then: number): number {
+  return Math.round(performance.now() - then);
 }

@@ -1,8 +1,8 @@
-/** One API server: requests over connections that stay open, each with a deadline, and told to wait, again later. */
+/** One API server: requests over connections that stay open, each with a deadline, repeated later where the server asks for that. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip as unzip } from 'node:zlib';
-import type { RequestContext } from '@kubernetes/client-node';
+import type { KubeConfig, RequestContext } from '@kubernetes/client-node';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
 import { KubernetesError, type StatusBody } from '../../../domain/kubernetes-status.ts';
 import { certificateAuthority, loadCredentials } from './credentials.ts';
@@ -57,88 +57,52 @@ interface Dispatching {
   createDispatcher(cluster: object | null, options: object): Dispatcher;
 }
 
-/** Throws, in words for a person, where the settings cannot be used; connects when it is first asked. */
+/** Throws a sentence for a person where the settings cannot be used; connects when the first request is made. */
 export async function openClient(settings: KubernetesSettings): Promise<KubernetesClient> {
   const { KubeConfig } = await import('./library.ts');
   const config = new KubeConfig();
   loadCredentials(config, settings);
-  const server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
-  const { origin, pathname } = new URL(server);
-  const kept = keepDispatcher(config as unknown as Dispatching);
+  return new ApiClient(config);
+}
 
-  /** What the library says goes with a request: where to connect, and who we are. */
-  async function signIn(): Promise<{ dispatcher: Dispatcher; headers: Record<string, string> }> {
-    const headers: Record<string, string> = {};
-    let dispatcher: Dispatcher | undefined;
-    const context = {
-      setHeaderParam(name: string, value: string) {
-        // A token in a file ends with the line.
-        headers[name] = value.trim();
-        // A connection that was given such a one is of no use any more.
-        if (/[^\x20-\x7e]/.test(headers[name]))
-          throw new Error('The credentials have characters that cannot be sent.');
-      },
-      setDispatcher(one: Dispatcher) {
-        dispatcher = one;
-      },
-    };
-    await config.applySecurityAuthentication(context as unknown as RequestContext).catch((error) => {
-      const command = config.getCurrentUser()?.exec?.command;
-      // What a command says on its way out may hold a secret.
-      throw command === undefined
-        ? error
-        : new Error(`${command}, which the kubeconfig names, gave no credentials`);
-    });
-    if (!dispatcher) throw new Error('the client library gave no connection');
-    return { dispatcher, headers };
+class ApiClient implements KubernetesClient {
+  readonly server: string;
+  readonly certificateAuthority: string | undefined;
+  readonly #config: KubeConfig;
+  readonly #connections: { close(): Promise<void> };
+
+  constructor(config: KubeConfig) {
+    this.#config = config;
+    this.server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
+    this.certificateAuthority = certificateAuthority(config);
+    this.#connections = reuseDispatcher(config as unknown as Dispatching);
+    // Throws now where it is no address.
+    new URL(this.server);
   }
 
-  async function attempt<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
-    const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
-    const parameters = new URLSearchParams({ ...query, timeout: `${serverLimitSeconds}s` });
-    const { dispatcher, headers } = await signIn();
-    // The library's fetch does the same, and leaves five times as much behind to be collected.
-    const { status, retryAfter, text } = await withDeadline(signal, async (deadline) => {
-      const response = await dispatcher.request({
-        origin,
-        path: `${pathname === '/' ? '' : pathname}${path}?${parameters}`,
-        method,
-        headers: {
-          accept: 'application/json',
-          'accept-encoding': 'gzip',
-          'user-agent': 'andromeda',
-          ...(body ? { 'content-type': type } : {}),
-          ...headers,
-        },
-        body: body ? JSON.stringify(body) : null,
-        signal: deadline,
-      });
-      const { statusCode, headers: said } = response;
-      const bytes = Buffer.from(await response.body.arrayBuffer());
-      const isPacked = said['content-encoding'] === 'gzip';
-      const plain = isPacked ? await gunzip(bytes, { maxOutputLength: mostBytes }) : bytes;
-      return { status: statusCode, retryAfter: said['retry-after'], text: plain.toString('utf8') };
-    });
-    const answer = parsed(text);
-    if (status >= 200 && status < 300) return answer as T;
-    throw new KubernetesError(
-      { status, method, path, body: answer as StatusBody | string },
-      secondsOf(retryAfter),
-    );
+  async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+    for (let n = 1; ; n++) {
+      try {
+        return await this.#attempt<T>(request, signal);
+      } catch (error) {
+        if (n < 3 && isLostConnection(error, request)) continue;
+        if (!(error instanceof KubernetesError) || error.status !== 429 || n === attempts) throw error;
+        const wait = Math.min(longestWaitMs, (error.retryAfterSeconds ?? n) * 1000);
+        await sleep(wait * (1 + Math.random() / 4), undefined, { signal });
+      }
+    }
   }
 
-  async function stream(
+  async stream(
     { path, query = {} }: Pick<KubernetesRequest, 'path' | 'query'>,
     seconds: number,
     signal: AbortSignal,
     onLine: (line: string) => void,
   ): Promise<void> {
-    const parameters = new URLSearchParams({ ...query, timeoutSeconds: String(seconds) });
-    const { dispatcher, headers } = await signIn();
+    const { dispatcher, headers } = await authenticate(this.#config);
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000 + clientLimitMs)]);
     const { statusCode: status, body } = await dispatcher.request({
-      origin,
-      path: `${pathname === '/' ? '' : pathname}${path}?${parameters}`,
+      ...this.#target(path, { ...query, timeoutSeconds: String(seconds) }),
       method: 'GET',
       headers: { accept: 'application/json', 'user-agent': 'andromeda', ...headers },
       signal: deadline,
@@ -161,28 +125,79 @@ export async function openClient(settings: KubernetesSettings): Promise<Kubernet
     }
   }
 
-  return {
-    server,
-    stream,
-    certificateAuthority: certificateAuthority(config),
-    async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
-      for (let n = 1; ; n++) {
-        try {
-          return await attempt<T>(request, signal);
-        } catch (error) {
-          if (n < 3 && isLostConnection(error, request)) continue;
-          if (!(error instanceof KubernetesError) || error.status !== 429 || n === attempts) throw error;
-          const wait = Math.min(longestWaitMs, (error.retryAfterSeconds ?? n) * 1000);
-          await sleep(wait * (1 + Math.random() / 4), undefined, { signal });
-        }
-      }
+  close(): Promise<void> {
+    return this.#connections.close();
+  }
+
+  async #attempt<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+    const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
+    const { dispatcher, headers } = await authenticate(this.#config);
+    // The library's fetch does the same, and leaves five times as much behind to be collected.
+    const { status, retryAfter, text } = await withDeadline(signal, async (deadline) => {
+      const response = await dispatcher.request({
+        ...this.#target(path, { ...query, timeout: `${serverLimitSeconds}s` }),
+        method,
+        headers: {
+          accept: 'application/json',
+          'accept-encoding': 'gzip',
+          'user-agent': 'andromeda',
+          ...(body ? { 'content-type': type } : {}),
+          ...headers,
+        },
+        body: body ? JSON.stringify(body) : null,
+        signal: deadline,
+      });
+      const { statusCode, headers: received } = response;
+      const bytes = Buffer.from(await response.body.arrayBuffer());
+      const isPacked = received['content-encoding'] === 'gzip';
+      const plain = isPacked ? await gunzip(bytes, { maxOutputLength: mostBytes }) : bytes;
+      return { status: statusCode, retryAfter: received['retry-after'], text: plain.toString('utf8') };
+    });
+    const answer = parsed(text);
+    if (status >= 200 && status < 300) return answer as T;
+    throw new KubernetesError(
+      { status, method, path, body: answer as StatusBody | string },
+      secondsOf(retryAfter),
+    );
+  }
+
+  #target(path: string, query: Readonly<Record<string, string>>): { origin: string; path: string } {
+    const { origin, pathname } = new URL(this.server);
+    return { origin, path: `${pathname === '/' ? '' : pathname}${path}?${new URLSearchParams(query)}` };
+  }
+}
+
+/** What the library adds to a request: the connection, and the headers that carry the credentials. */
+async function authenticate(
+  config: KubeConfig,
+): Promise<{ dispatcher: Dispatcher; headers: Record<string, string> }> {
+  const headers: Record<string, string> = {};
+  let dispatcher: Dispatcher | undefined;
+  const context = {
+    setHeaderParam(name: string, value: string) {
+      // A token in a file ends with the line.
+      headers[name] = value.trim();
+      // A connection that was given such a one is of no use any more.
+      if (/[^\x20-\x7e]/.test(headers[name]))
+        throw new Error('The credentials have characters that cannot be sent.');
     },
-    close: () => kept.close(),
+    setDispatcher(one: Dispatcher) {
+      dispatcher = one;
+    },
   };
+  await config.applySecurityAuthentication(context as unknown as RequestContext).catch((error) => {
+    const command = config.getCurrentUser()?.exec?.command;
+    // What a command prints before it fails may hold a secret.
+    throw command === undefined
+      ? error
+      : new Error(`${command}, which the kubeconfig names, gave no credentials`);
+  });
+  if (!dispatcher) throw new Error('the client library gave no connection');
+  return { dispatcher, headers };
 }
 
 /** One dispatcher for as long as the credentials are the same, and with it its connections. */
-function keepDispatcher(config: Dispatching): { close(): Promise<void> } {
+function reuseDispatcher(config: Dispatching): { close(): Promise<void> } {
   const create = config.createDispatcher.bind(config);
   let made: { options: object; dispatcher: Dispatcher } | undefined;
   config.createDispatcher = (cluster, options) => {
