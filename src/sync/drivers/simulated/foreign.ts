@@ -1,12 +1,12 @@
 /** Those who get no account on a simulated login node, because somebody else on this machine has their number. */
 import type { AccountReport, ManifestAccount } from '../../../domain/manifest.ts';
 
-/** Whose the numbers of accounts are on this machine already, in words; of those that are free, nothing. */
+/** Whose the numbers of accounts are on this machine already, as a phrase; of those that are free, nothing. */
 export type FindOwners = (accounts: readonly ManifestAccount[]) => Promise<ReadonlyMap<number, string>>;
 
 export interface Foreign {
   accounts: readonly ManifestAccount[];
-  /** What a person must mend; null where there are none. */
+  /** What a person must mend, as a sentence; null where there are none. The name is that of the state on disk. */
   words: string | null;
 }
 
@@ -24,7 +24,7 @@ export async function findForeign(
   const owners = await findOwners(ready);
   const accounts = ready.filter(({ uid }) => owners.has(uid));
   if (accounts.length === 0) return nobody;
-  const said = accounts
+  const named = accounts
     .slice(0, mostNamed)
     .map(
       ({ username, uid }) =>
@@ -33,7 +33,7 @@ export async function findForeign(
   const more = accounts.length > mostNamed ? `, and ${accounts.length - mostNamed} more` : '';
   return {
     accounts,
-    words: `There is no login for: ${said.join('; ')}${more}. Give that another number there.`,
+    words: `There is no login for: ${named.join('; ')}${more}. Give that another number there.`,
   };
 }
 

@@ -10,14 +10,13 @@ import type { SimulatedSettings } from '../../../domain/simulated.ts';
 import { giveWay } from '../../../lib/event-loop.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { SlurmDriver } from '../../driver.ts';
-import { type FindOwners, findForeign, nobody, withoutAccount } from './foreign.ts';
+import { compareAccounts, isReady } from './account-change.ts';
+import { type FindOwners, type Foreign, findForeign, nobody, withoutAccount } from './foreign.ts';
 import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
 import {
   forgetState,
   type KnownAccount,
   type LoginAccount,
-  type Logins,
-  loginsOf,
   readLogins,
   readState,
   type SimulatedState,
@@ -25,7 +24,7 @@ import {
   writeState,
 } from './state.ts';
 
-/** The embedded login node, as far as the driver handles it. */
+/** The login node, as far as the driver handles it. */
 export interface SimulatedLoginNode {
   readonly host: string;
   readonly port: number;
@@ -37,11 +36,11 @@ export interface SimulatedLoginNode {
 
 export interface SimulatedSlurmOptions {
   name: string;
-  /** The section of the lab file as it stands now; looked at each time, so that faults can come and go. */
+  /** The section of the lab file as it stands now; read each time, so that faults can come and go. */
   settings(): Promise<SimulatedSettings>;
   /** Where this cluster's state and its login node's homes live. */
   dataDir: string;
-  /** In words, why no login node may be started here. Nobody can log in then, and nothing is applied. */
+  /** A sentence: why no login node may be started here. Nobody can log in then, and nothing is applied. */
   loginNodeRefusal?: string | undefined;
   /** Whose the numbers of accounts are on this machine already, in words; of those that are free, nothing. */
   findOwners?: FindOwners;
@@ -55,208 +54,187 @@ export interface SimulatedSlurmOptions {
 
 const defaultApplyMs = 250;
 
+/** Starts the cluster's login node, unless that is refused, and drives the cluster from then on. */
 export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions): Promise<SlurmDriver> {
-  const { name, dataDir, loginNodeRefusal, findOwners, log } = options;
-  let state = readState(dataDir);
-  state.startedAt ||= Date.now();
-  // The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only.
-  let applied: readonly ManifestAccount[] | undefined;
-  let refused: number | undefined;
-  let loginNode: SimulatedLoginNode | undefined = await startLoginNode();
+  const driver = new SimulatedSlurmDriver(options);
+  await driver.startLoginNode();
+  return driver;
+}
 
-  async function startLoginNode(): Promise<SimulatedLoginNode | undefined> {
-    if (loginNodeRefusal !== undefined) return undefined;
-    return options.startLoginNode(dataDir, () => readLogins(dataDir));
+class SimulatedSlurmDriver implements SlurmDriver {
+  readonly followsSettings = true;
+  readonly gatherMs = 0;
+  readonly #options: SimulatedSlurmOptions;
+  #state: SimulatedState;
+  /** The last manifest's, which all clusters of an organization share in memory; after a start they are on disk only. */
+  #applied: readonly ManifestAccount[] | undefined;
+  /** The configuration that was not applied last, where one was not. */
+  #refused: number | undefined;
+  #loginNode: SimulatedLoginNode | undefined;
+  #restart: Promise<void> | undefined;
+
+  constructor(options: SimulatedSlurmOptions) {
+    this.#options = options;
+    this.#state = readState(options.dataDir);
+    this.#state.startedAt ||= Date.now();
   }
 
-  let restart: Promise<void> | undefined;
-  function restartLoginNode(): Promise<void> {
-    const before = restart;
-    const done = (async () => {
-      await before?.catch(() => undefined);
-      if (loginNode?.running) await loginNode.stop();
-      loginNode = await startLoginNode();
-    })().finally(() => {
-      if (restart === done) restart = undefined;
+  async startLoginNode(): Promise<void> {
+    const { dataDir, loginNodeRefusal } = this.#options;
+    if (loginNodeRefusal !== undefined) return;
+    this.#loginNode = await this.#options.startLoginNode(dataDir, () => readLogins(dataDir));
+  }
+
+  async observe(): Promise<SlurmReport> {
+    const settings = this.#withRefusal(await this.#settings());
+    // A login node that died is a machine that boots again. In a restart, another one would be one too many.
+    if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
+    const loginNodes = await this.#loginNodeReports(settings);
+    const { foreign = nobody } = this.#state;
+    const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
+    const report = this.#report(settings, loginNodes);
+    return {
+      ...report,
+      accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
+      failure: report.failure ?? foreign.words,
+      ...(words === foreign.words ? {} : { drifted: true }),
+    };
+  }
+
+  async apply(manifest: Manifest, signal: AbortSignal): Promise<void> {
+    const { name, log, dataDir } = this.#options;
+    const settings = this.#withRefusal(await this.#settings());
+    const { failure } = settings;
+    const { generation, desiredGeneration, schedulerGeneration } = manifest;
+    // The next report says so.
+    this.#refused = failure === undefined ? undefined : desiredGeneration;
+    if (failure !== undefined) {
+      log.warn('simulated.refused', { cluster: name, desiredGeneration, failure });
+      return;
+    }
+    const before = this.#applied ?? (await readLogins(dataDir));
+    await giveWay();
+    const foreign = await this.#findForeign(manifest, before);
+    const accounts =
+      foreign.words === null
+        ? manifest.accounts
+        : manifest.accounts.filter((account) => !foreign.accounts.includes(account));
+    const { plan, logins } = compareAccounts(before, accounts);
+    const restarts = plan.restarts.length > 0 ? plan.restarts : this.#restartsOfConfiguration(manifest);
+    await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
+    if (logins) await writeLogins(dataDir, logins);
+    if (restarts.length > 0) await this.#restartLoginNode();
+    else if (logins) await this.#loginNode?.setAccounts(logins.accounts);
+    await this.#remember(manifest, foreign, restarts.includes('compute'));
+    this.#applied = accounts;
+    log.info('simulated.applied', {
+      cluster: name,
+      generation,
+      schedulerGeneration,
+      added: plan.added.length,
+      removed: plan.removed.length,
+      restarts,
     });
-    restart = done;
-    return done;
   }
 
-  async function loginNodeReports(settings: SimulatedSettings): Promise<LoginNodeReport[]> {
-    if (!loginNode) return [];
-    const { host, port, hostKey, running: up } = loginNode;
-    if (settings.loginMode !== 'PerUser') return [{ name: 'login-1', host, port, hostKey, up }];
-    const logins = await readLogins(dataDir);
-    return logins.map(({ username }) => ({ name: `login-${username}`, host, port, hostKey, up, username }));
+  async release(): Promise<void> {
+    const { failure } = await this.#settings();
+    if (failure !== undefined) throw new Error(failure);
+    await this.#loginNode?.stop();
+    this.#loginNode = undefined;
+    this.#state = await forgetState(this.#options.dataDir);
+    this.#applied = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#loginNode?.stop();
   }
 
   /** The settings of a cluster that answers; one that does not throws. */
-  async function reach(): Promise<SimulatedSettings> {
-    const settings = await options.settings();
-    if (settings.silent) throw new Error(`the simulated cluster ${name} does not answer`);
+  async #settings(): Promise<SimulatedSettings> {
+    const settings = await this.#options.settings();
+    if (settings.silent) throw new Error(`the simulated cluster ${this.#options.name} does not answer`);
     return settings;
   }
 
-  function withRefusal(settings: SimulatedSettings): SimulatedSettings {
-    const failure = settings.failure ?? loginNodeRefusal;
+  #withRefusal(settings: SimulatedSettings): SimulatedSettings {
+    const failure = settings.failure ?? this.#options.loginNodeRefusal;
     return failure === undefined ? settings : { ...settings, failure };
   }
 
-  return {
-    async observe(): Promise<SlurmReport> {
-      const settings = withRefusal(await reach());
-      // A login node that died is a machine that boots again. In a restart, another one would be one too many.
-      if (loginNode && !loginNode.running && !restart) await restartLoginNode();
-      const loginNodes = await loginNodeReports(settings);
-      const isRefused = refused ?? (loginNodeRefusal === undefined ? undefined : state.desiredGeneration);
-      const { foreign = nobody } = state;
-      const drifted = (await findForeign(foreign.accounts, findOwners)).words !== foreign.words;
-      const report = reportOf(options, state, settings, loginNodes, isRefused);
-      return {
-        ...report,
-        accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
-        failure: report.failure ?? foreign.words,
-        ...(drifted ? { drifted } : {}),
-      };
-    },
-    async apply(manifest: Manifest, signal: AbortSignal) {
-      const settings = withRefusal(await reach());
-      // It says so in its report.
-      refused = settings.failure === undefined ? undefined : manifest.desiredGeneration;
-      if (refused !== undefined) {
-        log.warn('simulated.refused', {
-          cluster: name,
-          desiredGeneration: refused,
-          failure: settings.failure,
-        });
-        return;
-      }
-      const { generation, desiredGeneration, schedulerGeneration, slurmConfiguration } = manifest;
-      const before = applied ?? (await readLogins(dataDir));
-      await giveWay();
-      // Whoever had a number here keeps it.
-      const had = new Set(before.filter(isReady).map(({ uid }) => uid));
-      const foreign = await findForeign(
-        manifest.accounts.filter(({ uid }) => !had.has(uid)),
-        findOwners,
-      );
-      const accounts =
-        foreign.words === null
-          ? manifest.accounts
-          : manifest.accounts.filter((account) => !foreign.accounts.includes(account));
-      const change = compareAccounts(before, accounts);
-      const { added, removed } = change.plan;
-      const configuration = { before: state.slurmConfiguration, after: slurmConfiguration };
-      const { restarts } = change.plan.restarts.length > 0 ? change.plan : restartPlan([], [], configuration);
-      await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
-      const { logins } = change;
-      if (logins) await writeLogins(dataDir, logins);
-      if (restarts.length > 0) await restartLoginNode();
-      else if (logins) await loginNode?.setAccounts(logins.accounts);
-      const { accounts: _, foreign: __, ...kept } = state;
-      const next: SimulatedState = {
-        ...kept,
-        manifestGeneration: generation,
-        desiredGeneration,
-        listVersion: manifest.listVersion,
-        slurmConfiguration,
-        jobsEnded: state.jobsEnded || restarts.includes('compute'),
-        ...(foreign.words === null ? {} : { foreign }),
-      };
-      await writeState(dataDir, next);
-      state = next;
-      applied = accounts;
-      const accountsChanged = { added: added.length, removed: removed.length };
-      log.info('simulated.applied', {
-        cluster: name,
-        generation,
-        schedulerGeneration,
-        ...accountsChanged,
-        restarts,
-      });
-    },
-    async release() {
-      const settings = await reach();
-      if (settings.failure !== undefined) throw new Error(settings.failure);
-      await loginNode?.stop();
-      loginNode = undefined;
-      state = await forgetState(dataDir);
-      applied = undefined;
-    },
-    followsSettings: true,
-    gatherMs: 0,
-    async close() {
-      await loginNode?.stop();
-    },
-  };
-}
+  #restartLoginNode(): Promise<void> {
+    const before = this.#restart;
+    const done = (async () => {
+      await before?.catch(() => undefined);
+      if (this.#loginNode?.running) await this.#loginNode.stop();
+      await this.startLoginNode();
+    })().finally(() => {
+      if (this.#restart === done) this.#restart = undefined;
+    });
+    this.#restart = done;
+    return done;
+  }
 
-interface AccountChange {
-  plan: RestartPlan;
-  /** Who can log in now, where that is someone else than before, or someone with another shell. */
-  logins: Logins | undefined;
-}
+  async #loginNodeReports(settings: SimulatedSettings): Promise<LoginNodeReport[]> {
+    if (!this.#loginNode) return [];
+    const { host, port, hostKey, running: up } = this.#loginNode;
+    if (settings.loginMode !== 'PerUser') return [{ name: 'login-1', host, port, hostKey, up }];
+    const logins = await readLogins(this.#options.dataDir);
+    return logins.map(({ username }) => ({ name: `login-${username}`, host, port, hostKey, up, username }));
+  }
 
-const compared = new WeakMap<
-  readonly ManifestAccount[],
-  { before: WeakRef<readonly KnownAccount[]>; change: AccountChange }
->();
+  /** Whoever had a number here keeps it. */
+  #findForeign({ accounts }: Manifest, before: readonly KnownAccount[]): Promise<Foreign> {
+    const had = new Set(before.filter(isReady).map(({ uid }) => uid));
+    const others = accounts.filter(({ uid }) => !had.has(uid));
+    return findForeign(others, this.#options.findOwners);
+  }
 
-/** What becomes of the accounts. The clusters of an organization ask the same, one after the other. */
-function compareAccounts(before: readonly KnownAccount[], after: readonly ManifestAccount[]): AccountChange {
-  const known = compared.get(after);
-  if (known?.before.deref() === before) return known.change;
-  const logins = hasOtherLogins(before, after) ? loginsOf(after.filter(isReady)) : undefined;
-  const change = { plan: restartPlan(before, after), logins };
-  compared.set(after, { before: new WeakRef(before), change });
-  return change;
-}
+  #restartsOfConfiguration({ slurmConfiguration: after }: Manifest): RestartPlan['restarts'] {
+    return restartPlan([], [], { before: this.#state.slurmConfiguration, after }).restarts;
+  }
 
-/** A person without an active key has no usable account. */
-function isReady(account: KnownAccount): boolean {
-  return account.loginState === 'ready';
-}
+  async #remember(manifest: Manifest, foreign: Foreign, jobsEnd: boolean): Promise<void> {
+    const { generation, desiredGeneration, listVersion, slurmConfiguration } = manifest;
+    const { accounts: _, foreign: __, ...rest } = this.#state;
+    const next: SimulatedState = {
+      ...rest,
+      manifestGeneration: generation,
+      desiredGeneration,
+      listVersion,
+      slurmConfiguration,
+      jobsEnded: this.#state.jobsEnded || jobsEnd,
+      ...(foreign.words === null ? {} : { foreign }),
+    };
+    await writeState(this.#options.dataDir, next);
+    this.#state = next;
+  }
 
-function hasOtherLogins(before: readonly KnownAccount[], after: readonly KnownAccount[]): boolean {
-  const had = before.filter(isReady);
-  const has = after.filter(isReady);
-  if (had.length !== has.length) return true;
-  return has.some((account, index) => {
-    const other = had[index];
-    if (account === other) return false;
-    return account.username !== other?.username || account.uid !== other.uid || account.shell !== other.shell;
-  });
-}
-
-function reportOf(
-  { name }: SimulatedSlurmOptions,
-  state: SimulatedState,
-  settings: SimulatedSettings,
-  loginNodes: LoginNodeReport[],
-  refused: number | undefined,
-): SlurmReport {
-  const { manifestGeneration, desiredGeneration, listVersion, accounts = [] } = state;
-  const provisioned = isProvisioned(settings, state.startedAt, Date.now());
-  return {
-    manifestGeneration,
-    desiredGeneration,
-    listVersion,
-    controlPlaneReady: provisioned,
-    scheduler: schedulerReport('sunk', settings, { provisioned, refused }),
-    storage: storageReport('sunk', settings),
-    kubernetes: kubernetesReport(name, settings, provisioned),
-    machines: machineReports(name, settings),
-    runningJobs: state.jobsEnded ? [] : (settings.runningJobs ?? []),
-    loginMode: settings.loginMode ?? 'Shared',
-    loginNodes,
-    accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => ({
-      userId,
-      shell,
-      loginState,
-      keySetGeneration,
-      keyFingerprints,
-    })),
-    failure: settings.failure ?? null,
-  };
+  #report(settings: SimulatedSettings, loginNodes: LoginNodeReport[]): SlurmReport {
+    const { manifestGeneration, desiredGeneration, listVersion, accounts = [], startedAt } = this.#state;
+    const { name, loginNodeRefusal } = this.#options;
+    const refused = this.#refused ?? (loginNodeRefusal === undefined ? undefined : desiredGeneration);
+    const provisioned = isProvisioned(settings, startedAt, Date.now());
+    return {
+      manifestGeneration,
+      desiredGeneration,
+      listVersion,
+      controlPlaneReady: provisioned,
+      scheduler: schedulerReport('sunk', settings, { provisioned, refused }),
+      storage: storageReport('sunk', settings),
+      kubernetes: kubernetesReport(name, settings, provisioned),
+      machines: machineReports(name, settings),
+      runningJobs: this.#state.jobsEnded ? [] : (settings.runningJobs ?? []),
+      loginMode: settings.loginMode ?? 'Shared',
+      loginNodes,
+      accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => ({
+        userId,
+        shell,
+        loginState,
+        keySetGeneration,
+        keyFingerprints,
+      })),
+      failure: settings.failure ?? null,
+    };
+  }
 }

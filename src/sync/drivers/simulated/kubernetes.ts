@@ -1,4 +1,4 @@
-/** The simulated Kubernetes driver: a cluster that exists only here. Who may do what there is not looked at. */
+/** The simulated Kubernetes driver: a cluster that exists only here. Who may do what there is not checked. */
 import { permissionIds } from '../../../domain/kubernetes-bindings.ts';
 import type { KubernetesSideReport } from '../../../domain/manifest.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
@@ -10,7 +10,7 @@ export interface SimulatedKubernetesOptions {
   name: string;
   /** Null: it has nodes and an API, and no scheduler. */
   scheduler: 'kubernetes' | null;
-  /** The section of the lab file as it stands now; looked at each time, so that faults can come and go. */
+  /** The section of the lab file as it stands now; read each time, so that faults can come and go. */
   settings(): Promise<SimulatedSettings>;
   /** Where this cluster's state lives. */
   dataDir: string;

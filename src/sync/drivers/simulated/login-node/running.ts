@@ -20,7 +20,7 @@ export interface Running {
   endInput(): void;
   resize(columns: number, rows: number): void;
   signal(name: NodeJS.Signals): void;
-  /** Lets go of the descriptors and, if it still runs, tells the process that its terminal is gone. */
+  /** Lets go of the descriptors and, if it still runs, signals the process that its terminal is gone. */
   hangUp(): void;
 }
 
