@@ -10,13 +10,16 @@ import { parseArgs } from 'node:util';
 
 /** Longest first, as measured; a file that is not here takes less than any of these. */
 const slow = [
-  'test/slurm/e2e.test.ts',
-  'test/slurm/configuration.test.ts',
-  'test/slurm/interruptions.test.ts',
-  'test/slurm/per-user.test.ts',
-  'test/slurm/bad-days.test.ts',
-  'test/slurm/restarts.test.ts',
   'test/slurm/accounts.test.ts',
+  'test/slurm/interruptions.test.ts',
+  'test/slurm/e2e.test.ts',
+  'test/slurm/restarts.test.ts',
+  'test/slurm/bad-days.test.ts',
+  'test/slurm/configuration.test.ts',
+  'test/slurm/left-hosts.test.ts',
+  'test/slurm/ready.test.ts',
+  'test/slurm/found.test.ts',
+  'test/slurm/per-user.test.ts',
   'test/build/executable.test.ts',
   'test/e2e/admin.test.ts',
   'test/docs/walk.test.ts',

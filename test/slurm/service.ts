@@ -41,7 +41,7 @@ export function labOf(slurm: SlurmSettings): Lab {
 export async function startService(lab: SlurmLab, changes: Partial<SlurmSettings>): Promise<TestApp> {
   const service = await startTestApp({
     lab: labOf(lab.settings(changes)),
-    sync: { intervalSeconds: 5 },
+    sync: { intervalSeconds: 2 },
     // Simulated login nodes end every process of a number on the machine, also those in a cluster's namespaces.
     config: { uids: { base: 40_000 } },
   });
