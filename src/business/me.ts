@@ -1,6 +1,7 @@
 /** The signed-in person. */
 import { DomainError } from '../domain/error.ts';
-import { listMembershipsOf, type Membership } from '../store/members.ts';
+import type { Membership } from '../domain/membership.ts';
+import { listMembershipsOf } from '../store/members.ts';
 import { findUser } from '../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
@@ -27,21 +28,31 @@ export async function getMe(
       updated_at: user.updated_at,
     },
     memberships: memberships.map(membershipBody),
-    ...(only && !another ? { default_org_id: only.org_id } : {}),
+    ...(only && !another ? { default_org_id: only.organizationId } : {}),
     staff_keys: user.staffKeys,
   };
 }
 
 /** A membership as the API shows it. */
-export function membershipBody({ username, ...membership }: Membership) {
-  const { frozen_at, ...name } = username;
+export function membershipBody(membership: Membership) {
+  const { username } = membership;
   return {
-    ...membership,
+    org_id: membership.organizationId,
+    user_id: membership.userId,
+    email: membership.email,
+    role: membership.role,
+    lifecycle_state: membership.lifecycleState,
+    created_at: membership.createdAt,
+    updated_at: membership.updatedAt,
     organization_username: {
-      ...name,
-      org_id: membership.org_id,
-      user_id: membership.user_id,
-      ...(frozen_at === null ? {} : { frozen_at }),
+      id: username.id,
+      username: username.username,
+      source: username.source,
+      lifecycle_state: username.lifecycleState,
+      created_at: username.createdAt,
+      org_id: membership.organizationId,
+      user_id: membership.userId,
+      ...(username.frozenAt === null ? {} : { frozen_at: username.frozenAt }),
     },
   };
 }

@@ -1,11 +1,12 @@
 /** Organizations, as their members see them. */
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
+import type { Organization } from '../domain/organization.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import * as organizations from '../store/organizations.ts';
-import { findOrganization, type Organization } from '../store/organizations.ts';
+import { findOrganization } from '../store/organizations.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** An organization the caller belongs to; to anyone else it does not exist. */
@@ -18,7 +19,7 @@ export async function getOrganization(
     findMembership(store.read, path.orgID, caller.userId),
   ]);
   if (!organization || !membership) throw organizationNotFound();
-  return organization;
+  return organizationBody(organization);
 }
 
 /** Ends an organization; only an owner may. */
@@ -40,7 +41,7 @@ export function retireOrganization(
       },
       async apply(tx) {
         await organizations.retireOrganization(tx, orgId);
-        return { result: await requireOrganization(tx.db, orgId) };
+        return { result: organizationBody(await requireOrganization(tx.db, orgId)) };
       },
     },
   );
@@ -51,6 +52,19 @@ export async function requireOrganization(db: Reader, orgId: string): Promise<Or
   const organization = await findOrganization(db, orgId);
   if (!organization) throw new DomainError('not_found', 'There is no such organization.');
   return organization;
+}
+
+/** An organization as the API shows it. */
+export function organizationBody(organization: Organization) {
+  return {
+    id: organization.id,
+    slug: organization.slug,
+    display_name: organization.displayName,
+    lifecycle_state: organization.lifecycleState,
+    created_by_user_id: organization.createdByUserId,
+    created_at: organization.createdAt,
+    updated_at: organization.updatedAt,
+  };
 }
 
 export function organizationNotFound(): DomainError {

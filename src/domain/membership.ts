@@ -1,6 +1,26 @@
 /** Memberships: what holds for an organization's members, whatever changes. */
 import { DomainError } from './error.ts';
+import type { Role } from './permission.ts';
 import { isUsername } from './username.ts';
+
+/** An active membership with the person's email and login name. */
+export interface Membership {
+  organizationId: string;
+  userId: string;
+  email: string;
+  role: Role;
+  lifecycleState: 'active';
+  createdAt: string;
+  updatedAt: string;
+  username: {
+    id: string;
+    username: string;
+    source: string;
+    lifecycleState: 'reserved' | 'frozen';
+    createdAt: string;
+    frozenAt: string | null;
+  };
+}
 
 /** Throws `invalid_state` when an organization that is not retired would be left with this many owners: none. */
 export function checkOwners({ isRetired, owners }: { isRetired: boolean; owners: number }): void {

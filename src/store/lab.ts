@@ -41,7 +41,7 @@ const pageSize = 500;
 /** The installation as a file: what is in service, who belongs where, what is granted at the moment. */
 export async function exportLab(db: Reader, now: number): Promise<Lab> {
   const organizations = (await listOrganizations(db)).filter(
-    ({ organization }) => organization.lifecycle_state === 'active',
+    ({ organization }) => organization.lifecycleState === 'active',
   );
   const clusters = (await listAllClusters(db)).filter(isInService);
   const inService = new Set(clusters.map(({ id }) => id));
@@ -52,7 +52,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
     organizations: await Promise.all(
       organizations.map(async ({ organization, domains }) => ({
         slug: organization.slug,
-        name: organization.display_name,
+        name: organization.displayName,
         ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
         members: await exportMembers(db, organization.id),
       })),
@@ -102,8 +102,8 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
 
 async function exportMembers(db: Reader, orgId: string): Promise<LabMember[]> {
   const granted = await listAllGrantedPermissions(db, orgId);
-  return (await listMembers(db, orgId)).map(({ email, role, user_id, username }) => {
-    const permissions = role === 'member' ? granted.get(user_id) : undefined;
+  return (await listMembers(db, orgId)).map(({ email, role, userId, username }) => {
+    const permissions = role === 'member' ? granted.get(userId) : undefined;
     return {
       email,
       role,

@@ -1,26 +1,8 @@
 /** Memberships, what members may do, and their login names, as they are; `memberships.ts` changes them. */
+import type { Membership } from '../domain/membership.ts';
 import { effectivePermissions, type Role } from '../domain/permission.ts';
 import type { Reader } from './index.ts';
 import { prepared } from './prepared.ts';
-
-/** An active membership with the person's email and login name. */
-export interface Membership {
-  org_id: string;
-  user_id: string;
-  email: string;
-  role: Role;
-  lifecycle_state: 'active';
-  created_at: string;
-  updated_at: string;
-  username: {
-    id: string;
-    username: string;
-    source: string;
-    lifecycle_state: 'reserved' | 'frozen';
-    created_at: string;
-    frozen_at: string | null;
-  };
-}
 
 /** The active memberships of a person, oldest first. */
 export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
@@ -141,20 +123,20 @@ function membershipOf(
   row: Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number],
 ): Membership {
   return {
-    org_id: row.org_id,
-    user_id: row.user_id,
+    organizationId: row.org_id,
+    userId: row.user_id,
     email: row.primary_email,
     role: row.role,
-    lifecycle_state: 'active',
-    created_at: row.created_at,
-    updated_at: row.updated_at,
+    lifecycleState: 'active',
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
     username: {
       id: row.username_id,
       username: row.username,
       source: row.source,
-      lifecycle_state: row.username_state,
-      created_at: row.username_created_at,
-      frozen_at: row.frozen_at,
+      lifecycleState: row.username_state,
+      createdAt: row.username_created_at,
+      frozenAt: row.frozen_at,
     },
   };
 }

@@ -224,5 +224,5 @@ async function requireOwner(tx: Tx, orgId: string): Promise<void> {
     .limit(1)
     .execute();
   const organization = await findOrganization(tx.db, orgId);
-  checkOwners({ isRetired: organization?.lifecycle_state === 'retired', owners: owners.length });
+  checkOwners({ isRetired: organization?.lifecycleState === 'retired', owners: owners.length });
 }

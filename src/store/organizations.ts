@@ -4,19 +4,32 @@ import type { Selectable } from 'kysely';
 import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
+import type { Organization } from '../domain/organization.ts';
 import type { Reader, Tx } from './index.ts';
 import type { OrganizationTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-export type Organization = Selectable<OrganizationTable>;
-
 export async function findOrganization(db: Reader, orgId: string): Promise<Organization | undefined> {
-  return db.selectFrom('organizations').selectAll().where('id', '=', orgId).executeTakeFirst();
+  const row = await db.selectFrom('organizations').selectAll().where('id', '=', orgId).executeTakeFirst();
+  return row && organizationOf(row);
 }
 
 /** The organization with this slug. */
 export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
-  return db.selectFrom('organizations').selectAll().where('slug', '=', slug).executeTakeFirst();
+  const row = await db.selectFrom('organizations').selectAll().where('slug', '=', slug).executeTakeFirst();
+  return row && organizationOf(row);
+}
+
+function organizationOf(row: Selectable<OrganizationTable>): Organization {
+  return {
+    id: row.id,
+    slug: row.slug,
+    displayName: row.display_name,
+    lifecycleState: row.lifecycle_state,
+    createdByUserId: row.created_by_user_id,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
 }
 
 /** An organization with the domains that join it and how much it holds. */
@@ -50,9 +63,9 @@ export async function listOrganizations(db: Reader, orgId?: string): Promise<Org
     .orderBy('organizations.id')
     .execute();
   const domains = await db.selectFrom('auto_join_domains').selectAll().orderBy('domain').execute();
-  return rows.map(({ members, clusters, ...organization }) => ({
-    organization,
-    domains: domains.filter((row) => row.org_id === organization.id).map((row) => row.domain),
+  return rows.map(({ members, clusters, ...row }) => ({
+    organization: organizationOf(row),
+    domains: domains.filter(({ org_id }) => org_id === row.id).map(({ domain }) => domain),
     members: members ?? 0,
     clusters: clusters ?? 0,
   }));
@@ -76,7 +89,7 @@ export async function createOrganization(
   const { slug } = organization;
   const other = await findOrganizationBySlug(tx.db, slug);
   if (other) {
-    const state = other.lifecycle_state === 'retired' ? ', which is retired' : '';
+    const state = other.lifecycleState === 'retired' ? ', which is retired' : '';
     throw new DomainError('invalid_state', `There is an organization ${slug} already${state}.`);
   }
   const id = newId('org', tx.now);
@@ -174,6 +187,6 @@ export async function retireOrganization(tx: Tx, orgId: string): Promise<boolean
 /** Throws `invalid_state` when an organization is retired. */
 export async function requireActiveOrganization(db: Reader, orgId: string): Promise<void> {
   const organization = await findOrganization(db, orgId);
-  if (organization?.lifecycle_state !== 'retired') return;
+  if (organization?.lifecycleState !== 'retired') return;
   throw new DomainError('invalid_state', `The organization ${organization.slug} is retired.`);
 }

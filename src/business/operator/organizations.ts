@@ -15,7 +15,7 @@ import {
 import { findOrCreateUser } from '../../store/users.ts';
 import { membershipBody } from '../me.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { requireOrganization } from '../organizations.ts';
+import { organizationBody, requireOrganization } from '../organizations.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
 
@@ -25,7 +25,7 @@ export async function operatorListOrganizations(
   { caller }: BusinessRequest<'operatorListOrganizations'>,
 ): Promise<BusinessReply<'operatorListOrganizations'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
-  return { organizations: (await listOrganizations(store.read)).map(organizationBody) };
+  return { organizations: (await listOrganizations(store.read)).map(summaryBody) };
 }
 
 /** Makes an organization with its first owner. */
@@ -110,7 +110,7 @@ export async function operatorListMembers(
   return {
     members: members.map((member) => ({
       membership: membershipBody(member),
-      permissions: granted.get(member.user_id) ?? [],
+      permissions: granted.get(member.userId) ?? [],
     })),
   };
 }
@@ -118,9 +118,14 @@ export async function operatorListMembers(
 async function organizationReply(db: Reader, orgId: string) {
   const [summary] = await listOrganizations(db, orgId);
   if (!summary) throw new Error(`organization ${orgId} is gone`);
-  return organizationBody(summary);
+  return summaryBody(summary);
 }
 
-function organizationBody({ organization, domains, members, clusters }: OrganizationSummary) {
-  return { organization, auto_join_domains: domains, member_count: members, cluster_count: clusters };
+function summaryBody({ organization, domains, members, clusters }: OrganizationSummary) {
+  return {
+    organization: organizationBody(organization),
+    auto_join_domains: domains,
+    member_count: members,
+    cluster_count: clusters,
+  };
 }

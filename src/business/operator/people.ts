@@ -117,8 +117,8 @@ export function operatorDeactivatePerson(
   const { now } = request;
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
-    for (const { org_id } of await listMembershipsOf(tx.db, userId)) {
-      await removeMembership(tx, { orgId: org_id, userId });
+    for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
+      await removeMembership(tx, { orgId: organizationId, userId });
     }
     for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id, now);
     for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
