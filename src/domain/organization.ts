@@ -1,4 +1,4 @@
-/** Organizations. */
+/** Organizations: what every folder works with; their rules are in `membership.ts`, and the store makes them of rows. */
 
 export interface Organization {
   id: string;
