@@ -104,6 +104,8 @@ export class Admission {
     }
     add(this.#byUser, userId, 1);
     add(this.#bySource, source, 1);
+    // The rate is for handshakes that come to nothing: a script may log in as often as it likes.
+    this.#ofSource.undo(source);
     this.leave(address);
     return undefined;
   }

@@ -354,6 +354,19 @@ test('start:rate:full: none refused below start, the rate from there on, all at 
   assert.deepEqual([0, 99, 100, 150, 199, 200, 5000].map(share), [0, 0, 30, 65, 99.3, 100, 100]);
 });
 
+test('a handshake that leads to a login costs its source nothing; one that comes to nothing does', () => {
+  const admission = new Admission({ ...defaultLimits, handshakesPerSource: 1, handshakesPerSourceBurst: 5 });
+  for (let login = 0; login < 200; login += 1) {
+    assert.equal(admission.enter('192.0.2.1'), undefined);
+    assert.equal(admission.handshakeMs('192.0.2.1'), 0, `login ${login}`);
+    assert.equal(admission.admit('192.0.2.1', 'user_1'), undefined);
+    admission.end('192.0.2.1', 'user_1');
+  }
+  const waits = Array.from({ length: 7 }, () => admission.handshakeMs('192.0.2.2'));
+  assert.deepEqual(waits.slice(0, 5), [0, 0, 0, 0, 0]);
+  assert.ok(waits.slice(5).every((ms) => ms > 0));
+});
+
 test('one source never takes all the unauthenticated connections', () => {
   const admission = new Admission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 });
   const enter = (address: string) => admission.enter(address);
