@@ -74,25 +74,11 @@ async function namespace(files: SandboxFiles): Promise<Sandbox> {
     mkdirSync(join(files.homes, hiddenCode), { recursive: true, mode: 0o700 });
     mkdirSync(join(files.homes, hiddenExec), { recursive: true, mode: 0o700 });
   }
-  const holder = spawn(
-    'unshare',
-    [
-      '--mount',
-      '--propagation',
-      'slave',
-      '--',
-      '/bin/sh',
-      '-ec',
-      mountScript,
-      'sh',
-      files.passwd,
-      files.group,
-      files.homes,
-      code,
-      exec,
-    ],
-    { stdio: ['pipe', 'pipe', 'pipe'], env: { PATH: systemPath } },
-  );
+  const mounts = ['-ec', mountScript, 'sh', files.passwd, files.group, files.homes, code, exec];
+  const holder = spawn('unshare', ['--mount', '--propagation', 'slave', '--', '/bin/sh', ...mounts], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { PATH: systemPath },
+  });
   let errors = '';
   holder.stderr.on('data', (text: Buffer) => {
     errors += text.toString();

@@ -1,8 +1,8 @@
 /** The SSH server of a login node: its clients, the accounts that they may log in to, and the end of it all. */
 import type { Socket } from 'node:net';
-import ssh2, { type ParsedKey } from 'ssh2';
+import ssh2 from 'ssh2';
 import type { Logger } from '../../../../lib/log.ts';
-import { Client } from './client.ts';
+import { Client, type ClientHost } from './client.ts';
 import { homeOf } from './homes.ts';
 import type { Account } from './messages.ts';
 import type { MakePipes } from './pipes.ts';
@@ -35,7 +35,6 @@ export interface ServerParts {
 
 export class LoginServer {
   readonly #parts: ServerParts;
-  readonly #gatewayKey: ParsedKey;
   readonly #server: ssh2.Server;
   readonly #clients = new Set<Client>();
   #accounts = new Map<string, Account>();
@@ -44,11 +43,16 @@ export class LoginServer {
     const key = ssh2.utils.parseKey(parts.authorizedKey);
     if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
     this.#parts = parts;
-    this.#gatewayKey = key;
+    const host: ClientHost = {
+      gatewayKey: key,
+      hasAccount: (username) => this.#accounts.has(username),
+      sessionHost: (username, clientPort) => this.#sessionHost(username, clientPort),
+      log: parts.log,
+    };
     this.#server = new ssh2.Server(
       { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
       (connection) => {
-        const client: Client = new Client(connection, this.#clientHost(), () => this.#clients.delete(client));
+        const client: Client = new Client(connection, host, () => this.#clients.delete(client));
         this.#clients.add(client);
       },
     );
@@ -80,16 +84,6 @@ export class LoginServer {
     // Also what is in a mount namespace of its own.
     if (this.#parts.sandbox.kind === 'namespace')
       await endProcesses({ ...this.#parts, accounts: [...this.#accounts.values()] });
-  }
-
-  #clientHost() {
-    return {
-      gatewayKey: this.#gatewayKey,
-      hasAccount: (username: string) => this.#accounts.has(username),
-      sessionHost: (username: string, clientPort: number | undefined) =>
-        this.#sessionHost(username, clientPort),
-      log: this.#parts.log,
-    };
   }
 
   #sessionHost(username: string, clientPort: number | undefined): SessionHost {
