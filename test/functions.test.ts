@@ -10,10 +10,6 @@ const src = join(import.meta.dirname, '../src');
 
 /** Those that are longer, with the most lines that each may have. They may shrink or go, and none may come. */
 const allowed: Record<string, number> = {
-  'config/index.ts settle': 90,
-  'app/index.ts createApis': 100,
-  'app/index.ts startApp': 110,
-  'identity/issuer/configuration.ts configuration': 110,
   'identity/issuer/device-pages.ts createDevicePages': 170,
 };
 

@@ -1,36 +1,29 @@
 /**
- * The composition root: configuration → store → operations → listeners, and the same backwards to stop. The only
- * file that sees every room; what one must know of another is handed over here as a small function.
+ * The composition root: configuration → store → operations → listeners, and the same backwards to stop. Only this
+ * folder sees every other; what one must know of another is handed over here as a small function.
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { type Audit, startAudit } from '../audit/index.ts';
-import { businessOperations } from '../business/index.ts';
+import { startAudit } from '../audit/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
-import { refusalOfFile } from '../config/secret-files.ts';
 import type { Lab } from '../domain/lab.ts';
 import { type Gateway, type SessionFilter, startGateway } from '../gateway/index.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
-import { createApi } from '../http/api.ts';
 import type { ConnectionLimit } from '../http/connection-limit.ts';
-import { loadDocument } from '../http/document.ts';
 import { listen, listenError } from '../http/listen.ts';
-import { createAuthenticator } from '../identity/index.ts';
-import { hashNewPassword } from '../identity/password.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
-import { platformOperations } from '../platform/index.ts';
 import { loadSshKey, type SshKeyFile } from '../ssh/key-file.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
-import { createReadinessCheck } from '../store/readiness.ts';
 import { closeLostSessions } from '../store/session-records.ts';
 import { startSyncLoop } from '../sync/index.ts';
+import { createApis } from './apis.ts';
 import { createAuthorize } from './authorize-login.ts';
-import { checkCluster, createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
+import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { type SessionRecords, startSessionRecords } from './session-records.ts';
 
@@ -67,13 +60,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     const store = timed(await openStore(config.dataDir, { now }), log);
     parts.defer(() => store.close());
-    const { installation } = options;
-    await raiseNextUid(store, config.uids.base, listHostIds());
-    if (installation) await createInstallation(store, installation.lab, installation.source, now());
-    // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
-    const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), now());
-    passwordsSet.catch(() => {});
-
+    const { passwordsSet } = await fillStore(store, options, now());
     const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
     const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
     const proxies = createTrustedProxies(config.trustedProxies);
@@ -86,8 +73,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
-    const lost = await closeLostSessions(store, new Date(now()).toISOString());
-    if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
+    await recordLostSessions(store, log, now());
     const audit = startAudit(config.audit, { store, dataDir: config.dataDir, log, now });
     parts.defer(() => audit.stop());
     const records = startSessionRecords(store, log);
@@ -96,54 +82,33 @@ export async function startApp(options: AppOptions): Promise<App> {
     fronts.push(gateway);
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const { business, platform } = createApis(
-      { ...options, log },
-      { store, proxies, issuer, hostKey, clientKey, gateway, audit, now },
-    );
+    const { business, platform } = createApis({
+      config,
+      store,
+      proxies,
+      issuer,
+      hostKey,
+      clientKey,
+      gateway,
+      audit,
+      log,
+      now,
+    });
     fronts.push(await serve('Business API', config.business, business));
     fronts.push(await serve('Platform API', config.platform, platform));
 
     if (config.metrics && metrics) {
-      fronts.push(
-        await serve(
-          'metrics',
-          config.metrics,
-          metrics.handler(() => gateway.sessions().length),
-        ),
-      );
+      const handler = metrics.handler(() => gateway.sessions().length);
+      fronts.push(await serve('metrics', config.metrics, handler));
     }
 
-    // Last to start, when nothing else can fail. It stops behind the fronts, so that people are told that the server
+    // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    const loop = await startSyncLoop({
-      store,
-      drivers: {
-        slurm: (cluster) =>
-          createSlurmSide(cluster, {
-            config,
-            store,
-            gatewayKey: clientKey.publicKey,
-            endSessions: (loginNode) => {
-              const text = 'The login node is restarting. Log in again in a moment.';
-              gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
-            },
-            log,
-          }),
-        kubernetes: (cluster, wake) => createKubernetesSide(cluster, wake, { config, store, log }),
-      },
-      subjectIssuer: subjectIssuer(config),
-      intervalMs: config.sync.intervalMs,
-      log,
-      now,
-    });
+    const loop = await startSync({ config, store, clientKey, gateway, log, now });
     parts.defer(() => loop.stop());
     parts.defer(() => stopAll(fronts));
 
-    const warming = setTimeout(() => {
-      issuer.warm().catch((error) => log.error('issuer.failed', { error }));
-    }, warmAfterMs);
-    parts.defer(() => clearTimeout(warming));
-
+    parts.defer(warmSoon(issuer, log));
     await passwordsSet;
     const started = parts.move();
     return {
@@ -159,6 +124,62 @@ export async function startApp(options: AppOptions): Promise<App> {
     await parts.disposeAsync();
     throw error;
   }
+}
+
+function startSync(deps: {
+  config: Config;
+  store: Store;
+  clientKey: SshKeyFile;
+  gateway: Gateway;
+  log: Logger;
+  now(): number;
+}) {
+  const { config, store, clientKey, gateway, log, now } = deps;
+  return startSyncLoop({
+    store,
+    drivers: {
+      slurm: (cluster) =>
+        createSlurmSide(cluster, {
+          config,
+          store,
+          gatewayKey: clientKey.publicKey,
+          endSessions: (loginNode) => {
+            const text = 'The login node is restarting. Log in again in a moment.';
+            gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+          },
+          log,
+        }),
+      kubernetes: (cluster, wake) => createKubernetesSide(cluster, wake, { config, store, log }),
+    },
+    subjectIssuer: subjectIssuer(config),
+    intervalMs: config.sync.intervalMs,
+    log,
+    now,
+  });
+}
+
+/** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */
+async function fillStore(store: Store, { config, installation }: AppOptions, at: number) {
+  await raiseNextUid(store, config.uids.base, listHostIds());
+  if (installation) await createInstallation(store, installation.lab, installation.source, at);
+  // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
+  const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), at);
+  passwordsSet.catch(() => {});
+  return { passwordsSet };
+}
+
+/** Closes the records of sessions that were open when the process ended without a stop. */
+async function recordLostSessions(store: Store, log: Logger, at: number): Promise<void> {
+  const lost = await closeLostSessions(store, new Date(at).toISOString());
+  if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
+}
+
+/** Loads what sign-ins need after a while. Returns how to cancel that. */
+function warmSoon(issuer: TokenIssuer, log: Logger): () => void {
+  const warming = setTimeout(() => {
+    issuer.warm().catch((error) => log.error('issuer.failed', { error }));
+  }, warmAfterMs);
+  return () => clearTimeout(warming);
 }
 
 /** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
@@ -192,104 +213,7 @@ function openGateway(
   });
 }
 
-/** Both APIs as Express applications, each with exactly what its operations need. */
-function createApis(
-  { config, log }: AppOptions,
-  deps: {
-    store: Store;
-    proxies: TrustedProxies;
-    issuer: TokenIssuer;
-    hostKey: SshKeyFile;
-    clientKey: SshKeyFile;
-    gateway: Gateway;
-    audit: Audit;
-    now(): number;
-  },
-) {
-  const { store, proxies, issuer, hostKey, clientKey, gateway, audit, now } = deps;
-  const authenticate = createAuthenticator({
-    store,
-    rules: {
-      issuer: issuer.url,
-      audiences: config.identity.audiences,
-      type: issuer.tokenType,
-      serviceAccountClaim: config.identity.serviceAccountClaim,
-    },
-    keys: issuer.keys,
-    userinfo: issuer.userinfo,
-    ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
-    now,
-  });
-  const common = {
-    checkReady: createReadinessCheck(store),
-    signIn: {
-      issuer: issuer.url,
-      clientId: issuer.docsClientId,
-      scopes: issuer.scopes,
-      audiences: config.identity.audiences,
-    },
-    proxies,
-    log,
-    now,
-  };
-  const business = createApi({
-    ...common,
-    name: 'business',
-    document: loadDocument('business'),
-    url: config.business.url,
-    sibling: { title: 'Platform API', url: config.platform.url },
-    operations: businessOperations,
-    deps: {
-      store,
-      gateway: {
-        hostname: config.gateway.hostname,
-        port: config.gateway.port,
-        hostKey: hostKey.publicKey,
-        publicKey: clientKey.publicKey,
-        sessions: () => gateway.sessions(),
-        close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
-      },
-      audit,
-      hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
-      checkCluster: (cluster) => checkCluster(cluster, { store, now }),
-      hostRules: {
-        refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
-        allowLocal: config.clusters.allowLocal,
-      },
-    },
-    authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
-  });
-  const platform = createApi({
-    ...common,
-    name: 'platform',
-    document: loadDocument('platform'),
-    url: config.platform.url,
-    sibling: { title: 'Business API', url: config.business.url },
-    operations: platformOperations,
-    deps: {
-      store,
-      gateway: {
-        hostname: config.gateway.hostname,
-        port: config.gateway.port,
-        hostKey: hostKey.publicKey,
-        fingerprint: hostKey.fingerprint,
-      },
-      signIn: {
-        platformUrl: config.platform.url,
-        businessUrl: config.business.url,
-        issuer: issuer.url,
-        audiences: config.identity.audiences,
-        cliClientId: config.identity.cliClientId,
-        scopes: issuer.scopes,
-      },
-      kubernetesLogin: config.identity.kubernetes,
-    },
-    authenticate: (authorization) => authenticate(authorization, 'forbidden'),
-  });
-  return { business, platform };
-}
-
-/** Tells how long each write took. */
+/** Logs how long each write took. */
 function timed(store: Store, log: Logger): Store {
   return {
     ...store,
@@ -306,7 +230,7 @@ async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(fronts.splice(0).map((front) => front.stop()));
 }
 
-/** Sessions are looked at again after every commit that could end one. */
+/** Sessions are checked again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateway, log: Logger): () => void {
   return store.onChange((changes) => {
     for (const change of changes) {

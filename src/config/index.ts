@@ -188,72 +188,24 @@ export function demoConfig(dataDir: string): Config {
   return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
 }
 
+/** The configuration file and how to find what it names; paths are relative to it. */
+interface Source {
+  file: string;
+  here(path: string): string;
+}
+
 /** `own`: the files that the configuration consists of. */
 function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const here = (path: string) => resolve(dirname(resolve(file)), path);
-  const listener = (name: string, given: RawHttp = {}, defaultPort: number): HttpConfig => {
-    const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
-    const tls = given.tls && {
-      cert: readFile(file, `${name}.tls.cert`, here(given.tls.cert)),
-      key: readFile(file, `${name}.tls.key`, here(given.tls.key)),
-    };
-    // Tokens and passwords cross these connections, so they cross no network in the clear.
-    if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
-      throw invalid(
-        file,
-        `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
-      );
-    }
-    if (given.url === undefined && isWildcard(listen.host)) {
-      throw invalid(
-        file,
-        `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
-      );
-    }
-    const scheme = tls ? 'https' : 'http';
-    const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
-    return { listen, url: base.replace(/\/+$/, ''), tls };
-  };
-  const identity = raw.identity ?? {};
-  const gatewayListen = address(file, 'gateway.listen', raw.gateway?.listen ?? '127.0.0.1:2222');
-  if (raw.gateway?.hostname === undefined && isWildcard(gatewayListen.host)) {
-    throw invalid(
-      file,
-      `gateway.listen is ${gatewayListen.host}, which is every address of this machine. Give gateway.hostname, the name that people log in to.`,
-    );
-  }
+  const source = { file, here };
   const dataDir = here(raw.dataDir ?? './data');
   const config: Config = {
     demo: false,
     dataDir,
-    platform: listener('platform', raw.platform, 8080),
-    business: listener('business', raw.business, 8081),
-    gateway: {
-      listen: gatewayListen,
-      hostname: raw.gateway?.hostname ?? gatewayListen.host,
-      port: raw.gateway?.port ?? 22,
-      limits: readGatewayLimits(raw.gateway?.limits),
-      ...(raw.gateway?.proxyProtocol && { proxyProtocol: raw.gateway.proxyProtocol }),
-    },
-    identity: {
-      issuer: identity.issuer,
-      audiences: identity.audiences ?? ['andromeda'],
-      cliClientId: identity.cliClientId ?? 'andromeda-cli',
-      scopes: identity.scopes,
-      kubernetes: identity.kubernetes && {
-        clientId: identity.kubernetes.clientId,
-        usernameClaim: identity.kubernetes.usernameClaim ?? 'email',
-        ...(identity.kubernetes.issuerCertificateAuthority !== undefined && {
-          issuerAuthority: readFile(
-            file,
-            'identity.kubernetes.issuerCertificateAuthority',
-            here(identity.kubernetes.issuerCertificateAuthority),
-          ).toString('utf8'),
-        }),
-      },
-      serviceAccountClaim: identity.serviceAccountClaim,
-      embedded: listener('identity.embedded', identity.embedded, 8082),
-    },
+    platform: readHttp(source, 'platform', raw.platform, 8080),
+    business: readHttp(source, 'business', raw.business, 8081),
+    gateway: readGateway(file, raw.gateway ?? {}),
+    identity: readIdentity(source, raw.identity ?? {}),
     trustedProxies: proxies(file, raw.trustedProxies ?? []),
     // A whole site can stand behind one address, and its browsers keep connections for a minute.
     http: {
@@ -265,7 +217,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     uids: { base: raw.uids?.base ?? 20_000 },
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, here, (name, path) => readFile(file, name, path)),
-    metrics: raw.metrics && listener('metrics', raw.metrics, 9464),
+    metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1) {
@@ -276,6 +228,75 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   }
   refuseSharedAddresses(file, config);
   return Object.freeze(config);
+}
+
+function readHttp(
+  { file, here }: Source,
+  name: string,
+  given: RawHttp = {},
+  defaultPort: number,
+): HttpConfig {
+  const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
+  const tls = given.tls && {
+    cert: readFile(file, `${name}.tls.cert`, here(given.tls.cert)),
+    key: readFile(file, `${name}.tls.key`, here(given.tls.key)),
+  };
+  // Tokens and passwords cross these connections, so they cross no network in the clear.
+  if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
+    throw invalid(
+      file,
+      `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
+    );
+  }
+  if (given.url === undefined && isWildcard(listen.host)) {
+    throw invalid(
+      file,
+      `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
+    );
+  }
+  const scheme = tls ? 'https' : 'http';
+  const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
+  return { listen, url: base.replace(/\/+$/, ''), tls };
+}
+
+function readGateway(file: string, given: NonNullable<RawConfig['gateway']>): Config['gateway'] {
+  const listen = address(file, 'gateway.listen', given.listen ?? '127.0.0.1:2222');
+  if (given.hostname === undefined && isWildcard(listen.host)) {
+    throw invalid(
+      file,
+      `gateway.listen is ${listen.host}, which is every address of this machine. Give gateway.hostname, the name that people log in to.`,
+    );
+  }
+  return {
+    listen,
+    hostname: given.hostname ?? listen.host,
+    port: given.port ?? 22,
+    limits: readGatewayLimits(given.limits),
+    ...(given.proxyProtocol && { proxyProtocol: given.proxyProtocol }),
+  };
+}
+
+function readIdentity(source: Source, given: NonNullable<RawConfig['identity']>): Config['identity'] {
+  const { file, here } = source;
+  return {
+    issuer: given.issuer,
+    audiences: given.audiences ?? ['andromeda'],
+    cliClientId: given.cliClientId ?? 'andromeda-cli',
+    scopes: given.scopes,
+    kubernetes: given.kubernetes && {
+      clientId: given.kubernetes.clientId,
+      usernameClaim: given.kubernetes.usernameClaim ?? 'email',
+      ...(given.kubernetes.issuerCertificateAuthority !== undefined && {
+        issuerAuthority: readFile(
+          file,
+          'identity.kubernetes.issuerCertificateAuthority',
+          here(given.kubernetes.issuerCertificateAuthority),
+        ).toString('utf8'),
+      }),
+    },
+    serviceAccountClaim: given.serviceAccountClaim,
+    embedded: readHttp(source, 'identity.embedded', given.embedded, 8082),
+  };
 }
 
 function refuseSharedAddresses(file: string, config: Config): void {

@@ -21,23 +21,17 @@ export const deviceCodeSeconds = 10 * minute;
 const refreshTokenSeconds = 30 * day;
 const grantSeconds = 180 * day;
 
-export function configuration({
-  store,
-  keys,
-  clients,
-  audience,
-  resources,
-  cors,
-}: {
+export interface ConfigurationOptions {
   store: Store;
   keys: IssuerKeys;
   clients: IssuerClient[];
   audience: string;
   resources: readonly string[];
   cors: Cors;
-}): Configuration {
-  const callsApis = (clientId: string | undefined) =>
-    clients.some((client) => client.id === clientId && client.callsApis);
+}
+
+export function configuration(options: ConfigurationOptions): Configuration {
+  const { store, keys, clients, audience, resources, cors } = options;
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
     adapter: (model: string) => createAdapter({ store, alreadyUsed }, model),
@@ -90,40 +84,51 @@ export function configuration({
       RefreshToken: refreshTokenSeconds,
       Session: day,
     },
-    features: {
-      devInteractions: { enabled: false },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
-      clientCredentials: { enabled: false },
-      introspection: { enabled: false },
-      registration: { enabled: false },
-      userinfo: { enabled: true },
-      revocation: {
-        enabled: true,
-        allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
-      },
-      deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****', deviceInfo },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: async (_ctx, client) => (callsApis(client.clientId) ? apiResource : []),
-        useGrantedResource: async () => true,
-        async getResourceServerInfo(_ctx, resource, client) {
-          const isOurs = resource === apiResource || resources.includes(resource);
-          if (!isOurs || !callsApis(client.clientId)) throw new errors.InvalidTarget();
-          return {
-            scope: scopes.join(' '),
-            audience,
-            accessTokenTTL: accessTokenSeconds,
-            accessTokenFormat: 'jwt',
-            jwt: { sign: { alg: 'RS256' } },
-          };
-        },
-      },
-    },
+    features: features({ clients, audience, resources }),
     async renderError(ctx, out) {
       ctx.set(pageHeaders);
       ctx.body = errorPage(out.error, out.error_description);
+    },
+  };
+}
+
+/** What the library does beside the device flow's pages: as little as clients need. */
+function features({
+  clients,
+  audience,
+  resources,
+}: Pick<ConfigurationOptions, 'clients' | 'audience' | 'resources'>): Configuration['features'] {
+  const callsApis = (clientId: string | undefined) =>
+    clients.some((client) => client.id === clientId && client.callsApis);
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    clientCredentials: { enabled: false },
+    introspection: { enabled: false },
+    registration: { enabled: false },
+    userinfo: { enabled: true },
+    revocation: {
+      enabled: true,
+      allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
+    },
+    deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****', deviceInfo },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: async (_ctx, client) => (callsApis(client.clientId) ? apiResource : []),
+      useGrantedResource: async () => true,
+      async getResourceServerInfo(_ctx, resource, client) {
+        const isOurs = resource === apiResource || resources.includes(resource);
+        if (!isOurs || !callsApis(client.clientId)) throw new errors.InvalidTarget();
+        return {
+          scope: scopes.join(' '),
+          audience,
+          accessTokenTTL: accessTokenSeconds,
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'RS256' } },
+        };
+      },
     },
   };
 }

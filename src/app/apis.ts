@@ -1,0 +1,132 @@
+/** The two APIs as Express applications, each with exactly what its operations need. */
+import type { RequestListener } from 'node:http';
+import type { Audit } from '../audit/index.ts';
+import { businessOperations } from '../business/index.ts';
+import type { Config } from '../config/index.ts';
+import { refusalOfFile } from '../config/secret-files.ts';
+import type { Gateway } from '../gateway/index.ts';
+import { createApi } from '../http/api.ts';
+import { loadDocument } from '../http/document.ts';
+import { createAuthenticator } from '../identity/index.ts';
+import { hashNewPassword } from '../identity/password.ts';
+import type { Logger } from '../lib/log.ts';
+import type { TrustedProxies } from '../lib/source-address.ts';
+import { platformOperations } from '../platform/index.ts';
+import type { SshKeyFile } from '../ssh/key-file.ts';
+import type { Store } from '../store/index.ts';
+import { createReadinessCheck } from '../store/readiness.ts';
+import { checkCluster } from './drivers.ts';
+import type { TokenIssuer } from './issuer.ts';
+
+export interface ApiParts {
+  config: Config;
+  store: Store;
+  proxies: TrustedProxies;
+  issuer: TokenIssuer;
+  hostKey: SshKeyFile;
+  clientKey: SshKeyFile;
+  gateway: Gateway;
+  audit: Audit;
+  log: Logger;
+  now(): number;
+}
+
+type Authenticate = ReturnType<typeof createAuthenticator>;
+
+export function createApis(parts: ApiParts): { business: RequestListener; platform: RequestListener } {
+  const { config, store, issuer, now } = parts;
+  const authenticate = createAuthenticator({
+    store,
+    rules: {
+      issuer: issuer.url,
+      audiences: config.identity.audiences,
+      type: issuer.tokenType,
+      serviceAccountClaim: config.identity.serviceAccountClaim,
+    },
+    keys: issuer.keys,
+    userinfo: issuer.userinfo,
+    ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
+    now,
+  });
+  return {
+    business: createBusinessApi(parts, authenticate),
+    platform: createPlatformApi(parts, authenticate),
+  };
+}
+
+function createBusinessApi(parts: ApiParts, authenticate: Authenticate): RequestListener {
+  const { config, store, hostKey, clientKey, gateway, audit, now } = parts;
+  return createApi({
+    ...commonOptions(parts),
+    name: 'business',
+    document: loadDocument('business'),
+    url: config.business.url,
+    sibling: { title: 'Platform API', url: config.platform.url },
+    operations: businessOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        publicKey: clientKey.publicKey,
+        sessions: () => gateway.sessions(),
+        close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
+      },
+      audit,
+      hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
+      checkCluster: (cluster) => checkCluster(cluster, { store, now }),
+      hostRules: {
+        refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
+        allowLocal: config.clusters.allowLocal,
+      },
+    },
+    authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
+  });
+}
+
+function createPlatformApi(parts: ApiParts, authenticate: Authenticate): RequestListener {
+  const { config, store, issuer, hostKey } = parts;
+  return createApi({
+    ...commonOptions(parts),
+    name: 'platform',
+    document: loadDocument('platform'),
+    url: config.platform.url,
+    sibling: { title: 'Business API', url: config.business.url },
+    operations: platformOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        fingerprint: hostKey.fingerprint,
+      },
+      signIn: {
+        platformUrl: config.platform.url,
+        businessUrl: config.business.url,
+        issuer: issuer.url,
+        audiences: config.identity.audiences,
+        cliClientId: config.identity.cliClientId,
+        scopes: issuer.scopes,
+      },
+      kubernetesLogin: config.identity.kubernetes,
+    },
+    authenticate: (authorization) => authenticate(authorization, 'forbidden'),
+  });
+}
+
+function commonOptions({ config, store, proxies, issuer, log, now }: ApiParts) {
+  return {
+    checkReady: createReadinessCheck(store),
+    signIn: {
+      issuer: issuer.url,
+      clientId: issuer.docsClientId,
+      scopes: issuer.scopes,
+      audiences: config.identity.audiences,
+    },
+    proxies,
+    log,
+    now,
+  };
+}
