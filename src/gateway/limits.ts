@@ -33,6 +33,7 @@ export interface GatewayLimits {
   readonly backlogHardBytes: number;
   readonly rekeyBytes: number;
   readonly rekeyMs: number;
+  readonly rekeyGraceMs: number;
   readonly drainMs: number;
   readonly noticeMs: number;
   readonly lingerMs: number;
@@ -98,6 +99,8 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   rekeyBytes: 32 * 1024 ** 3,
   // As RFC 4253, section 9, recommends.
   rekeyMs: 3_600_000,
+  // A peer that has begun a key exchange finishes it within a round trip. Until then nothing is sent to it.
+  rekeyGraceMs: 30_000,
   // How long open sessions may go on when the service stops: just enough to read why.
   drainMs: 500,
   // OpenSSH drops what it has not printed when the disconnect arrives. So that waits for the answer to a sign of life sent

@@ -1,6 +1,7 @@
 /** What a transport is made of, and how it ends. */
 import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
+import type { GatewayLimits } from './limits.ts';
 import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
 
 export interface TransportOptions {
@@ -12,7 +13,7 @@ export interface TransportOptions {
   /** Client: what to offer and which host key to believe. */
   offer?: Offer;
   verifyHostKey?(blob: Buffer): boolean;
-  limits: { readonly backlogBytes: number; readonly backlogHardBytes: number; readonly rekeyBytes: number };
+  limits: Pick<GatewayLimits, 'backlogBytes' | 'backlogHardBytes' | 'rekeyBytes' | 'rekeyGraceMs'>;
   /** Takes a handshake: milliseconds until it may go on. Left out: at once. */
   handshakeMs?(): number;
   onReady(negotiated: Negotiated): void;

@@ -51,6 +51,7 @@ export class Transport {
   #queued = 0;
   #sinceRekey = 0;
   #keyedAt = Date.now();
+  #rekeyTimer: NodeJS.Timeout | undefined;
   #full = false;
   /** Answers to the other side's own messages wait, and it does not read them. */
   #unread = false;
@@ -189,22 +190,13 @@ export class Transport {
   #listen(): void {
     const socket = this.#socket;
     const { guard } = this.#options.barrier;
+    const onError = guard((error: Error) => this.#finish({ by: 'network', text: error.message }));
+    const onData = guard((chunk: Buffer) => this.#feed(chunk));
+    const onDrain = guard(() => this.#measure());
     const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
     // First of all: a socket without it throws its errors at the process.
-    socket.on(
-      'error',
-      guard((error: Error) => this.#finish({ by: 'network', text: error.message })),
-    );
-    socket.on(
-      'data',
-      guard((chunk: Buffer) => this.#feed(chunk)),
-    );
-    socket.on(
-      'drain',
-      guard(() => this.#measure()),
-    );
-    socket.on('close', onClosed);
-    socket.on('end', onClosed);
+    socket.on('error', onError);
+    socket.on('data', onData).on('drain', onDrain).on('close', onClosed).on('end', onClosed);
     socket.setNoDelay(true);
   }
 
@@ -239,9 +231,7 @@ export class Transport {
     try {
       this.#protocol.parse(chunk, 0, chunk.length);
     } catch (error) {
-      if (this.#ended) return;
-      const text = error instanceof Error ? error.message : String(error);
-      this.#failProtocol(text);
+      if (!this.#ended) this.#failProtocol(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -267,6 +257,7 @@ export class Transport {
   #onKeys(negotiated: Negotiated): void {
     this.#sinceRekey = 0;
     this.#keyedAt = Date.now();
+    clearTimeout(this.#rekeyTimer);
     this.#queued = 0;
     const server = this.#options.hostKey !== undefined;
     const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
@@ -315,6 +306,10 @@ export class Transport {
     if (!this.#trusted) throw new WireError('a second key exchange before the login');
     const further = this.#kexPayload(payload);
     if (type !== SSH.KEXINIT) return further;
+    const text = 'The key exchange took too long.';
+    const onLate = () => this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text });
+    // From the peer's own KEXINIT on: a suspended client leaves ours unanswered for as long as it sleeps.
+    this.#rekeyTimer = this.#options.barrier.after(this.#options.limits.rekeyGraceMs, onLate);
     const decipher = this.#protocol._decipher;
     this.#hold();
     const ofExchange = decipher._onPayload;
@@ -381,6 +376,7 @@ export class Transport {
     // Before anything else: what follows may find that too much waits, which is an end too.
     this.#ended = true;
     this.#opening?.stop();
+    clearTimeout(this.#rekeyTimer);
     const socket = this.#socket;
     const { barrier } = this.#options;
     barrier.after(lingerMs, () => socket.destroy());

@@ -20,7 +20,7 @@ const IDENT = Buffer.from('SSH-2.0-test\r\n');
 describe('the gateway survives', { skip: whyNot }, () => {
   let lab: Lab;
   before(async () => {
-    lab = await openLab({ loginGraceMs: 1500 });
+    lab = await openLab({ loginGraceMs: 1500, rekeyGraceMs: 1500 });
   });
   after(() => lab.close());
 
@@ -125,6 +125,20 @@ describe('the gateway survives', { skip: whyNot }, () => {
     assert.ok(Buffer.isBuffer(signature));
     return Buffer.concat([request, sshString(signatureBlob(spoil(signature)))]);
   }
+
+  test('a client that begins a key exchange and never finishes it is disconnected with the reason', async () => {
+    const { client, socket, until, ended } = await rawClient(true);
+    client.renewKeys(Date.now(), 0);
+    // It leaves the answer unread, and so never sends the rest.
+    socket.pause();
+    const closed = () =>
+      lab.events.find(({ why }) => `${why}`.endsWith('client: The key exchange took too long.'));
+    await until(closed);
+    assert.ok(closed(), JSON.stringify(lab.events.at(-1)));
+    socket.resume();
+    await until(ended);
+    assert.equal(ended(), 'The key exchange took too long.');
+  });
 
   test('a wrong signature is no login', async () => {
     const { client, next } = await rawClient(false);
