@@ -125,6 +125,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/kubernetes-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether your live Kubernetes grants are in force
+         * @description As each cluster reported last. What organization permissions give is not among them.
+         */
+        get: operations["listMyKubernetesAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/resource-access": {
         parameters: {
             query?: never;
@@ -1209,6 +1229,28 @@ export interface components {
             granted_by: string;
             granted_at: components["schemas"]["Time"];
         };
+        GrantAccess: {
+            grant_id: string;
+            cluster_id: string;
+            cluster_name: string;
+            /** @description Whose cluster it is */
+            organization_id: string;
+            /** @enum {string} */
+            state: "applied" | "pending" | "failed" | "unknown";
+            /** @description What stands in the way */
+            message?: string;
+        };
+        MemberKubernetesAccess: {
+            cluster_id: string;
+            cluster_name: string;
+            /**
+             * @description `none`: there are none, and should be none
+             * @enum {string}
+             */
+            state: "applied" | "pending" | "failed" | "unknown" | "none";
+            /** @description What stands in the way */
+            message?: string;
+        };
         SshKey: {
             id: string;
             user_id: string;
@@ -1332,6 +1374,13 @@ export interface components {
         OperatorGrant: {
             grant: components["schemas"]["ResourceGrant"];
             cluster_name: string;
+            /** @description Whether the grant is in force, as the cluster reported last; in the list only */
+            access?: {
+                /** @enum {string} */
+                state: "applied" | "pending" | "failed" | "unknown";
+                /** @description What stands in the way */
+                message?: string;
+            };
         };
         OperatorCluster: {
             cluster: components["schemas"]["Cluster"];
@@ -1962,6 +2011,29 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    listMyKubernetesAccess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The grants, oldest first, with the cluster and the organization that each is for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        grants: components["schemas"]["GrantAccess"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     getResourceAccess: {
         parameters: {
             query: {
@@ -2456,17 +2528,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        clusters: {
-                            cluster_id: string;
-                            cluster_name: string;
-                            /**
-                             * @description `none`: there are none, and should be none
-                             * @enum {string}
-                             */
-                            state: "applied" | "pending" | "failed" | "unknown" | "none";
-                            /** @description What stands in the way */
-                            message?: string;
-                        }[];
+                        clusters: components["schemas"]["MemberKubernetesAccess"][];
                     };
                 };
             };

@@ -74,7 +74,7 @@ import {
   operatorListPurchases,
   quotePurchase,
 } from './purchases.ts';
-import { getResourceAccess, listResourceGrants } from './resource-grants.ts';
+import { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './resource-grants.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 
 /** By their names in the document; the other way to call an operation (`x-alias-of`) is answered by that operation. */
@@ -82,6 +82,7 @@ export const businessOperations = {
   getMe,
   setLoginPreferences,
   listResourceGrants,
+  listMyKubernetesAccess,
   getResourceAccess,
   listPermissionProfiles,
   getOrganization,

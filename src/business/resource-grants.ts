@@ -1,9 +1,14 @@
 /** Kubernetes grants on single clusters, and whether a person may pass a gate. */
+import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { coversNamespace, longestLasting } from '../domain/grant.ts';
+import { grantAccessState } from '../domain/kubernetes-access-state.ts';
+import { sidesOf } from '../domain/side.ts';
 import { holdsStaffKey } from '../domain/staff.ts';
+import { findBound } from '../store/cluster-sides.ts';
 import { findCluster } from '../store/clusters.ts';
 import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
+import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/members.ts';
 import { listStaffKeys } from '../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -16,6 +21,43 @@ export async function listResourceGrants(
   const grants = await listLiveGrants(store.read, caller.userId, now);
   const wanted = grants.filter((grant) => query.kind === undefined || grant.resource_kind === query.kind);
   return { grants: wanted.map(grantBody) };
+}
+
+/** Whether the caller's live grants are in force, and where. */
+export async function listMyKubernetesAccess(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'listMyKubernetesAccess'>,
+): Promise<BusinessReply<'listMyKubernetesAccess'>> {
+  const grants = await listLiveGrants(store.read, caller.userId, now);
+  const observed = await observeGrants(store.read, grants);
+  return {
+    grants: observed.map(({ grant, cluster, access }) => ({
+      grant_id: grant.id,
+      cluster_id: cluster.id,
+      cluster_name: cluster.name,
+      organization_id: cluster.organizationId,
+      ...access,
+    })),
+  };
+}
+
+/** Grants with their clusters, and whether each is in force; those on clusters without a Kubernetes side are left out. */
+export async function observeGrants<G extends Pick<LiveGrant, 'id' | 'resource_id'>>(
+  db: Reader,
+  grants: readonly G[],
+): Promise<{ grant: G; cluster: Cluster; access: ReturnType<typeof grantAccessState> }[]> {
+  const ids = [...new Set(grants.map((grant) => grant.resource_id))];
+  const found = await Promise.all(
+    ids.map(async (id) => {
+      const [cluster, bound] = await Promise.all([findCluster(db, id), findBound(db, id)]);
+      return cluster && sidesOf(cluster).includes('kubernetes') ? { cluster, bound } : undefined;
+    }),
+  );
+  const byId = new Map(found.flatMap((one) => (one ? [[one.cluster.id, one]] : [])));
+  return grants.flatMap((grant) => {
+    const on = byId.get(grant.resource_id);
+    return on ? [{ grant, cluster: on.cluster, access: grantAccessState(grant.id, on.bound) }] : [];
+  });
 }
 
 /** By which way the caller passes a gate of a cluster: organization, then grant, then staff. */

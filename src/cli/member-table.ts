@@ -31,3 +31,9 @@ export const memberPermissions = printer<Business['MemberPermissions']>(
   { ROLE: (row) => row.role, PERMISSIONS: (row) => listed(row.permissions), ID: (row) => row.user_id },
   '',
 );
+
+/** Whether a member's permissions are in force, by cluster. */
+export const kubernetesAccess = printer<Business['MemberKubernetesAccess']>(
+  { CLUSTER: (row) => row.cluster_name, KUBERNETES: (row) => row.state, MESSAGE: (row) => row.message },
+  'There are no Kubernetes clusters.',
+);

@@ -21,6 +21,7 @@ interface Installation extends AsyncDisposable {
 async function startInstallation(
   grants: LabGrant[] = [],
   also: Partial<LabCluster> = {},
+  intervalSeconds = 60,
 ): Promise<Installation> {
   await using parts = new AsyncDisposableStack();
   const directory = parts.use(temporaryDirectory());
@@ -60,7 +61,7 @@ async function startInstallation(
   const service = parts.use(
     await startTestApp({
       lab,
-      sync: { intervalSeconds: 60 },
+      sync: { intervalSeconds },
       identity: { kubernetes: { clientId: 'andromeda-kubernetes' } },
     }),
   );
@@ -204,6 +205,41 @@ test('a fault that a person must mend is named to operators and in the condition
   );
   const { status, message } = options.body.scheduler.ready;
   assert.deepEqual([status, message], ['True', words]);
+});
+
+test('an API server that goes away shows within an interval: condition, kubeconfig, FAILURE and the state of grants', async () => {
+  const user = 'eve@elsewhere.example';
+  const grants: LabGrant[] = [{ user, cluster: 'gamma', relation: 'kubernetes.viewer' }];
+  await using installation = await startInstallation(grants, {}, 2);
+  const { service, org, api } = installation;
+  const observe = async () => {
+    const [options, kubeconfig, clusters, all, own] = await Promise.all([
+      service.platform(`/clusters/${gamma}/options?businessOrgId=${org}`, { as: 'ada' }),
+      service.platform(`/clusters/${gamma}/kubeconfig?organizationId=${org}`, { as: 'ada' }),
+      service.business('/operator/clusters', { as: 'root' }),
+      service.business('/operator/grants', { as: 'root' }),
+      service.issuer
+        .token('eve', { email: user })
+        .then((token) => service.business('/me/kubernetes-access', { token })),
+    ]);
+    return {
+      condition: options.body.scheduler.ready?.status,
+      kubeconfig: kubeconfig.status,
+      failure: clusters.body.clusters[0].failure,
+      granted: [all.body.grants[0].access?.state, own.body.grants[0].state],
+    };
+  };
+  const is = (state: string, now: Awaited<ReturnType<typeof observe>>) =>
+    now.granted.every((one) => one === state) && (now.condition === 'True') === (state === 'applied');
+  const before = await eventually(observe, (now) => is('applied', now), patienceMs);
+  assert.deepEqual(before, { ...before, kubeconfig: 200, failure: null });
+  await api.stop();
+  // Long before a report is too old to count, which takes two minutes.
+  const away = await eventually(observe, (now) => is('unknown', now), patienceMs);
+  assert.equal(away.kubeconfig, 409);
+  assert.match(String(away.failure), /^The API server of gamma cannot be reached: /);
+  await api.start();
+  await eventually(observe, (now) => is('applied', now), patienceMs);
 });
 
 test('a cluster that is released keeps nothing of ours', async () => {

@@ -17,7 +17,7 @@ import type { Tx } from '../../store/index.ts';
 import { fromTime, toTime } from '../../store/time.ts';
 import { findOrCreateUser } from '../../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { grantBody } from '../resource-grants.ts';
+import { grantBody, observeGrants } from '../resource-grants.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
 
@@ -27,7 +27,15 @@ export async function operatorListGrants(
   { caller, now }: BusinessRequest<'operatorListGrants'>,
 ): Promise<BusinessReply<'operatorListGrants'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
-  return { grants: (await listAllLiveGrants(store.read, now)).map(operatorGrantBody) };
+  const grants = await listAllLiveGrants(store.read, now);
+  const observed = await observeGrants(store.read, grants);
+  const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));
+  return {
+    grants: grants.map((grant) => {
+      const access = accessOf.get(grant.id);
+      return { ...operatorGrantBody(grant), ...(access && { access }) };
+    }),
+  };
 }
 
 /** Shares a cluster, or a namespace of it; the person gets an account where there is none. */

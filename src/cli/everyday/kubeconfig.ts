@@ -6,7 +6,7 @@ import { storedSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
-import { findCluster } from './cluster.ts';
+import { findUsableCluster } from './granted-cluster.ts';
 
 export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: string; use?: true }>({
   usage: 'kubeconfig <cluster>',
@@ -19,8 +19,8 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
   ],
   formats: ['text', 'json', 'yaml'],
   async run({ api, platform, options: { merge, use, ...options } }, wanted = ''): Promise<Answer> {
-    const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
-    const query = { organizationId: organization.id };
+    const { id, name, organizationId, notices } = await findUsableCluster({ api, platform }, wanted, options);
+    const query = { organizationId };
     const json = await platform.get('/clusters/{clusterId}/kubeconfig', { path: { clusterId: id }, query });
     const expected = { clusterId: id, issuer: await issuerOf(options) };
     const { parseKubeconfig } = await import('./kubeconfig-shape.ts');
@@ -28,12 +28,17 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
     if (typeof checked === 'string')
       throw failure(`The kubeconfig that the Platform API gave is not used: ${checked}.`);
     const ends = json.accessExpiresAt === undefined ? [] : [`Your access ends at ${json.accessExpiresAt}.`];
+    const notes = [...ends, ...notices];
     if (merge === undefined)
-      return { json, text: await formatKubeconfig(checked), ...(ends[0] && { message: ends[0] }) };
+      return {
+        json,
+        text: await formatKubeconfig(checked),
+        ...(notes.length > 0 && { message: notes.join('\n') }),
+      };
     const { mergeKubeconfig } = await import('./kubeconfig-file.ts');
     const isCurrent = await mergeKubeconfig(merge, checked, { ...expected, use: use ?? false });
     const how = isCurrent ? 'kubectl uses it now' : `use it with \`kubectl --context ${id}\``;
-    return { json, text: '', message: [`${name} is in ${merge}; ${how}.`, ...ends].join('\n') };
+    return { json, text: '', message: [`${name} is in ${merge}; ${how}.`, ...notes].join('\n') };
   },
 });
 

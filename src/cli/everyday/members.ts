@@ -3,7 +3,7 @@
 import { foldEmail } from '../../domain/email.ts';
 import type { Answer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
-import { memberPermissions, membershipTable, memberTable } from '../member-table.ts';
+import { kubernetesAccess, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { type PickKind, pick } from '../pick.ts';
@@ -95,6 +95,24 @@ export const members: Noun = {
           rows.push({ ...member, permissions });
         }
         return memberTable.many({ members: rows }, rows);
+      },
+    }),
+    reads<OrgOptions>({
+      usage: 'show <email>',
+      summary: 'what a member may do, and whether it is in force on the Kubernetes clusters',
+      example: 'members show bob@physics.example',
+      flags: [orgFlag],
+      async run({ api, options }, email = '') {
+        const organization = await findOrganization(api, options);
+        const { user_id: userId } = await findMember(api, organization, email);
+        const path = { orgID: organization.id, userID: userId };
+        const [held, access] = await Promise.all([
+          readPermissions(api, organization, userId),
+          api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path }),
+        ]);
+        const tables = [memberPermissions.one(held), kubernetesAccess.many(access, access.clusters)];
+        const text = tables.map((one) => one.text).filter((one) => one !== '');
+        return { json: { ...held, kubernetes: access.clusters }, text: text.join('\n\n') };
       },
     }),
     writes<OrgOptions>({

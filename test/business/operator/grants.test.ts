@@ -39,6 +39,16 @@ test('grants, as operators give and end them', async (t) => {
     );
   });
 
+  await t.test('a role that gives more than the relation is refused unless it is meant', async () => {
+    const wider = { ...wish, relation: 'kubernetes.viewer', scope: 'wide', role_id: 'cluster-admin' };
+    const refused = await create(wider);
+    assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_request']);
+    assert.match(refused.body.message ?? refused.body.detail, /gives more than .*set allow_wider_role/);
+    const made = await create({ ...wider, allow_wider_role: true });
+    assert.deepEqual([made.status, made.body.grant.role_id], [201, 'cluster-admin']);
+    await service.write(`/operator/grants/${made.body.grant.id}/revoke`, { as: 'root' });
+  });
+
   await t.test('it is not live from the second on in which it expires', async () => {
     const expires_at = new Date(Date.now() + 60_000).toISOString();
     const made = await create({ ...wish, expires_at });

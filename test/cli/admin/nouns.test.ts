@@ -271,6 +271,23 @@ golden(
   ],
 );
 
+const abandoned = {
+  ...alpha,
+  cluster: { ...alpha.cluster, cleanup_state: 'abandoned; left behind: the account ada' },
+};
+golden(
+  'admin cluster release --abandon does not wait, and names what is left there',
+  { [`POST /operator/clusters/${alphaId}/release?abandon=true`]: abandoned },
+  [
+    {
+      args: ['cluster', 'release', 'alpha', '--yes', '--abandon'],
+      asks: [`POST /operator/clusters/${alphaId}/release?abandon=true`],
+      prints: clusterTable,
+      says: 'alpha: abandoned; left behind: the account ada.',
+    },
+  ],
+);
+
 const machineTable = [
   'NAME    STATE       READY  PHASE  GPUS  MODEL      CORES  MEMORY-GIB  ID',
   'node-1  registered  yes    idle   8     H100 80GB  96     1024        11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
@@ -322,6 +339,21 @@ golden(
       ],
       asks: [
         `POST /operator/grants {"email":"eve@elsewhere.example","expires_at":"2030-01-01T00:00:00.000Z","cluster_id":"${alphaId}","relation":"kubernetes.developer","scope":"team-a","role_id":"trainers"}`,
+      ],
+      prints: grantTable,
+    },
+    {
+      args: [
+        'grant',
+        'add',
+        'eve@elsewhere.example',
+        '--cluster=alpha',
+        '--relation=kubernetes.viewer',
+        '--role-id=edit',
+        '--allow-wider-role',
+      ],
+      asks: [
+        `POST /operator/grants {"email":"eve@elsewhere.example","cluster_id":"${alphaId}","relation":"kubernetes.viewer","role_id":"edit","allow_wider_role":true}`,
       ],
       prints: grantTable,
     },

@@ -264,6 +264,30 @@ golden(
   ],
 );
 
+const accessOfBob = `GET /${in1}/members/user_bob/kubernetes-access`;
+const [waits, works] = [
+  { cluster_id: gammaId, cluster_name: 'gamma', state: 'failed', message: 'No right.' },
+  { cluster_id: alphaId, cluster_name: 'alpha', state: 'applied' },
+];
+golden(
+  'a member is shown with whether their permissions are in force on the Kubernetes clusters',
+  { [`GET /${permissionsOf('user_bob')}`]: bobs, [accessOfBob]: { clusters: [waits, works] } },
+  [
+    {
+      args: ['members', 'show', membership.email],
+      asks: [`GET /${permissionsOf('user_bob')}`, accessOfBob],
+      prints: [
+        'ROLE    PERMISSIONS    ID',
+        'member  clusters.read  user_bob',
+        '',
+        'CLUSTER  KUBERNETES  MESSAGE',
+        'gamma    failed      No right.',
+        'alpha    applied     -',
+      ],
+    },
+  ],
+);
+
 const [read, put] = [`GET /${permissionsOf('user_bob')}`, `PUT /${permissionsOf('user_bob')}`];
 const tellsBob = `The clusters are told now; \`andromeda wait permission ${membership.email}\` ends when they have it.`;
 const profiles = {
