@@ -16,7 +16,7 @@ import type { default as Provider } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../lib/log.ts';
-import { createRateLimit } from '../../lib/rate-limit.ts';
+import { createRateLimit, type RateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { librarySeconds } from './adapter.ts';
@@ -54,6 +54,9 @@ export interface DevicePagesOptions {
   now: () => number;
 }
 
+/** What every page needs, with the rate limit of wrong codes. */
+type Context = DevicePagesOptions & { guesses: RateLimit };
+
 export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
 
 const again = 'Run the command again to get a new one.';
@@ -65,135 +68,15 @@ const problems = {
 
 /** Answers the requests above; resolves to false for any other. */
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
-  const { store, clients, browsers, knownBrowsers, signIn, log, now } = options;
+  const { browsers, knownBrowsers } = options;
   const password = createPasswordPage(options);
-  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, now);
+  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, options.now);
+  const context: Context = { ...options, guesses };
 
-  /** The device of a code; where there is none to answer, says so on the page and returns undefined. */
-  async function waitingDevice(exchange: Exchange, typed: string): Promise<WaitingDevice | undefined> {
-    // Whoever has signed in before answers for their own guesses only.
-    const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
-    const wait = Math.ceil(guesses.waitMs(key) / 1000);
-    if (wait > 0) {
-      const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
-      sendPage(exchange.res, 429, codePage({ message }), { 'Retry-After': String(wait) });
-      return undefined;
-    }
-    const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
-    if (found.state === 'waiting') return found.device;
-    // Whoever finds a stranger's code could sign the stranger's device in as themselves (RFC 8628, section 5.1).
-    if (found.state === 'unknown') guesses.use(key);
-    const { status, message } = problems[found.state];
-    sendPage(exchange.res, status, codePage({ message }));
-    return undefined;
-  }
-
-  function sendSignIn(
-    { res, browser }: Exchange,
-    device: WaitingDevice,
-    status = 200,
-    more: { email?: string; message?: string } = {},
-    headers: Record<string, string> = {},
-  ): void {
-    const page = signInPage({
-      clientName: device.client.name,
-      userCode: displayUserCode(device.userCode),
-      csrf: browsers.csrf(browser),
-      ...more,
-    });
-    sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
-  }
-
-  async function showDevice(exchange: Exchange): Promise<void> {
-    const typed = exchange.url.searchParams.get('user_code') ?? '';
-    if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
-    const device = await waitingDevice(exchange, typed);
-    if (!device) return;
-    const account = await browsers.findAccount(exchange.browser);
-    if (!account) return sendSignIn(exchange, device);
-    const page = approvalPage({
-      clientName: device.client.name,
-      platform: platformOf(device),
-      meaning: device.client.meaning,
-      userCode: displayUserCode(device.userCode),
-      address: device.address,
-      program: visibleName(device.program, 200),
-      asked: ago(librarySeconds() - device.askedAt),
-      name: visibleName(account.displayName),
-      email: account.email,
-      csrf: browsers.csrf(exchange.browser),
-    });
-    sendPage(exchange.res, 200, page);
-  }
-
-  async function postSignIn(exchange: Exchange, form: URLSearchParams): Promise<void> {
-    const device = await waitingDevice(exchange, form.get('user_code') ?? '');
-    if (!device) return;
-    const { address, known, res } = exchange;
-    const email = (form.get('email') ?? '').slice(0, 254);
-    let result: Awaited<ReturnType<SignIn>>;
-    try {
-      result = await signIn({ email, password: form.get('password') ?? '', address, browser: known });
-    } catch (error) {
-      if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
-      return sendSignIn(exchange, device, 503, { email, message: error.message }, { 'Retry-After': '5' });
-    }
-    switch (result.outcome) {
-      case 'wait': {
-        const wait = plural(result.seconds, 'second');
-        const message = `Too many wrong passwords. Wait ${wait} and try again.`;
-        log.warn('issuer.sign_in.throttled', { address, seconds: result.seconds });
-        const retry = { 'Retry-After': String(result.seconds) };
-        return sendSignIn(exchange, device, 429, { email, message }, retry);
-      }
-      case 'wrong':
-        log.warn('issuer.sign_in.refused', { address });
-        return sendSignIn(exchange, device, 403, { email, message: 'The email or password is wrong.' });
-      case 'signed_in': {
-        log.info('issuer.sign_in', { address, userId: result.account.userId });
-        const cookies = [
-          browsers.cookie(browsers.signedIn(result.account)),
-          knownBrowsers.cookie(known, result.account.userId),
-        ];
-        return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookies });
-      }
-    }
-  }
-
-  async function postApproval(exchange: Exchange, form: URLSearchParams): Promise<void> {
-    const device = await waitingDevice(exchange, form.get('user_code') ?? '');
-    if (!device) return;
-    const account = await browsers.findAccount(exchange.browser);
-    const { authTime } = exchange.browser;
-    if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
-    const { userId } = account;
-    const isApproved = form.get('decision') === 'approve';
-    const counts = isApproved
-      ? await approveDevice(options, device, { userId, authTime }, librarySeconds())
-      : await denyDevice(store, device.userCode, librarySeconds());
-    if (!counts) {
-      const { status, message } = problems.answered;
-      return sendPage(exchange.res, status, codePage({ message }));
-    }
-    log.info(isApproved ? 'issuer.device.approved' : 'issuer.device.denied', {
-      userId,
-      clientId: device.client.id,
-      address: exchange.address,
-      deviceAddress: device.address,
-    });
-    redirect(exchange.res, isApproved ? '/device/approved' : '/device/denied');
-  }
-
-  async function postSignOut({ res, browser }: Exchange, form: URLSearchParams): Promise<void> {
-    await browsers.end(browser);
-    const cookie = browsers.cookie(browsers.fresh());
-    redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
-  }
-
-  const posts = new Map([
-    ['/device/sign-in', postSignIn],
-    ['/device/approval', postApproval],
-    ['/device/sign-out', postSignOut],
+  const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
+    ['/device/sign-in', (exchange, form) => postSignIn(context, exchange, form)],
+    ['/device/approval', (exchange, form) => postApproval(context, exchange, form)],
+    ['/device/sign-out', (exchange, form) => postSignOut(context, exchange, form)],
     ['/password', password.post],
   ]);
 
@@ -218,7 +101,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
       return true;
     }
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
-    if (url.pathname === '/device') await showDevice(exchange);
+    if (url.pathname === '/device') await showDevice(context, exchange);
     else if (url.pathname === '/password') await password.show(exchange);
     else if (url.pathname === '/password/changed') sendPage(res, 200, passwordChangedPage());
     else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
@@ -226,6 +109,152 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     else return false;
     return true;
   };
+}
+
+/** The device of a code; where there is none to answer, says so on the page and returns undefined. */
+async function waitingDevice(
+  context: Context,
+  exchange: Exchange,
+  typed: string,
+): Promise<WaitingDevice | undefined> {
+  const { store, clients, guesses } = context;
+  // Whoever has signed in before answers for their own guesses only.
+  const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
+  const wait = Math.ceil(guesses.waitMs(key) / 1000);
+  if (wait > 0) {
+    const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
+    sendPage(exchange.res, 429, codePage({ message }), { 'Retry-After': String(wait) });
+    return undefined;
+  }
+  const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
+  if (found.state === 'waiting') return found.device;
+  // Whoever finds a stranger's code could sign the stranger's device in as themselves (RFC 8628, section 5.1).
+  if (found.state === 'unknown') guesses.use(key);
+  const { status, message } = problems[found.state];
+  sendPage(exchange.res, status, codePage({ message }));
+  return undefined;
+}
+
+function sendSignIn(
+  context: Context,
+  { res, browser }: Exchange,
+  device: WaitingDevice,
+  status = 200,
+  more: { email?: string; message?: string } = {},
+  headers: Record<string, string> = {},
+): void {
+  const { browsers } = context;
+  const page = signInPage({
+    clientName: device.client.name,
+    userCode: displayUserCode(device.userCode),
+    csrf: browsers.csrf(browser),
+    ...more,
+  });
+  sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
+}
+
+async function showDevice(context: Context, exchange: Exchange): Promise<void> {
+  const { browsers } = context;
+  const typed = exchange.url.searchParams.get('user_code') ?? '';
+  if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
+  const device = await waitingDevice(context, exchange, typed);
+  if (!device) return;
+  const account = await browsers.findAccount(exchange.browser);
+  if (!account) return sendSignIn(context, exchange, device);
+  const page = approvalPage({
+    clientName: device.client.name,
+    platform: platformOf(device),
+    meaning: device.client.meaning,
+    userCode: displayUserCode(device.userCode),
+    address: device.address,
+    program: visibleName(device.program, 200),
+    asked: ago(librarySeconds() - device.askedAt),
+    name: visibleName(account.displayName),
+    email: account.email,
+    csrf: browsers.csrf(exchange.browser),
+  });
+  sendPage(exchange.res, 200, page);
+}
+
+async function postSignIn(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const { browsers, knownBrowsers, signIn, log } = context;
+  const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
+  if (!device) return;
+  const { address, known, res } = exchange;
+  const email = (form.get('email') ?? '').slice(0, 254);
+  let result: Awaited<ReturnType<SignIn>>;
+  try {
+    result = await signIn({ email, password: form.get('password') ?? '', address, browser: known });
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
+    return sendSignIn(
+      context,
+      exchange,
+      device,
+      503,
+      { email, message: error.message },
+      { 'Retry-After': '5' },
+    );
+  }
+  switch (result.outcome) {
+    case 'wait': {
+      const wait = plural(result.seconds, 'second');
+      const message = `Too many wrong passwords. Wait ${wait} and try again.`;
+      log.warn('issuer.sign_in.throttled', { address, seconds: result.seconds });
+      const retry = { 'Retry-After': String(result.seconds) };
+      return sendSignIn(context, exchange, device, 429, { email, message }, retry);
+    }
+    case 'wrong':
+      log.warn('issuer.sign_in.refused', { address });
+      return sendSignIn(context, exchange, device, 403, {
+        email,
+        message: 'The email or password is wrong.',
+      });
+    case 'signed_in': {
+      log.info('issuer.sign_in', { address, userId: result.account.userId });
+      const cookies = [
+        browsers.cookie(browsers.signedIn(result.account)),
+        knownBrowsers.cookie(known, result.account.userId),
+      ];
+      return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookies });
+    }
+  }
+}
+
+async function postApproval(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const { store, browsers, log } = context;
+  const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
+  if (!device) return;
+  const account = await browsers.findAccount(exchange.browser);
+  const { authTime } = exchange.browser;
+  if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
+  const { userId } = account;
+  const isApproved = form.get('decision') === 'approve';
+  const counts = isApproved
+    ? await approveDevice(context, device, { userId, authTime }, librarySeconds())
+    : await denyDevice(store, device.userCode, librarySeconds());
+  if (!counts) {
+    const { status, message } = problems.answered;
+    return sendPage(exchange.res, status, codePage({ message }));
+  }
+  log.info(isApproved ? 'issuer.device.approved' : 'issuer.device.denied', {
+    userId,
+    clientId: device.client.id,
+    address: exchange.address,
+    deviceAddress: device.address,
+  });
+  redirect(exchange.res, isApproved ? '/device/approved' : '/device/denied');
+}
+
+async function postSignOut(
+  context: Context,
+  { res, browser }: Exchange,
+  form: URLSearchParams,
+): Promise<void> {
+  const { browsers } = context;
+  await browsers.end(browser);
+  const cookie = browsers.cookie(browsers.fresh());
+  redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
 }
 
 /** Browsers say where a request comes from, over TLS and on loopback; the form's own value is the proof. */
