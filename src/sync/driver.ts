@@ -1,4 +1,4 @@
-/** The code for one side of one cluster: makes true there what should be, and says what is. */
+/** The code for one side of one cluster: makes true there what should be, and reports what is. */
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/manifest.ts';
 
@@ -12,7 +12,7 @@ interface SideDriver<Desired, Report, Outcome> {
   apply(desired: Desired, signal: AbortSignal): Promise<Outcome>;
   /**
    * Takes away what we put there, and nothing else; homes stay. May be called again, and where nothing of ours is
-   * left. Throws, in words for a person, when something is left that must go.
+   * left. Throws a message for a person when something is left that must go.
    */
   release(signal: AbortSignal): Promise<void>;
   /** Lets go of the cluster; changes nothing there. */
@@ -28,7 +28,7 @@ export type SlurmDriver = SideDriver<Manifest, SlurmReport, void>;
 
 /** What became of people's permissions. */
 export interface KubernetesOutcome {
-  /** In words, what keeps them from being as they should be; null when nothing does. */
+  /** A message that names what keeps them from being as they should be; null when nothing does. */
   failure: string | null;
   /** Whether trying again soon may help: a conflict or trouble at the server, and no missing right. */
   retry: boolean;

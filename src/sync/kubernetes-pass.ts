@@ -6,7 +6,7 @@ import { activateCluster } from '../store/clusters.ts';
 import { findKubernetesAccess, findNextExpiry } from '../store/kubernetes-access.ts';
 import { recordKubernetesReport } from '../store/observations.ts';
 import type { KubernetesDriver, KubernetesOutcome } from './driver.ts';
-import { atMost, isStopping, observeLimitMs, type PassDeps, type PassResult, wordsOf } from './pass.ts';
+import { atMost, isStopping, messageOf, observeLimitMs, type PassDeps, type PassResult } from './pass.ts';
 
 /** A thousand permissions are a few seconds' work; what is left then is the next pass's. */
 const applyLimitMs = 300_000;
@@ -32,25 +32,25 @@ export async function passKubernetes(
   const applying = driver.apply(access, atMost(signal, applyLimitMs)).catch((error): KubernetesOutcome => {
     if (isStopping(signal)) throw error;
     return {
-      failure: `People's permissions could not be changed: ${wordsOf(error)}`,
+      failure: `People's permissions could not be changed: ${messageOf(error)}`,
       retry: true,
       bound: undefined,
     };
   });
-  const looking = look(deps, cluster, driver, signal);
-  const [applied, looked] = await Promise.allSettled([applying, looking]);
+  const observing = observe(deps, cluster, driver, signal);
+  const [applied, observed] = await Promise.allSettled([applying, observing]);
   if (isStopping(signal)) throw signal.reason;
-  if (looked.status === 'rejected') throw looked.reason;
+  if (observed.status === 'rejected') throw observed.reason;
   if (applied.status === 'rejected') throw applied.reason;
   const { failure, retry, bound } = applied.value;
   await recordApplyFailure(store, id, 'kubernetes', failure, bound);
-  const { activated, failure: fault } = looked.value;
-  const words = [fault, failure].filter((text) => text !== null).join(' ') || null;
-  return { generation: 0, applied: false, activated, failure: words, wakeAt, retry };
+  const { activated, failure: fault } = observed.value;
+  const message = [fault, failure].filter((text) => text !== null).join(' ') || null;
+  return { generation: 0, applied: false, activated, failure: message, wakeAt, retry };
 }
 
-/** A failed look is recorded at once: until the next good one, the API is not known to be ready. */
-async function look(
+/** A failed observation is recorded at once: until the next good one, the API is not known to be ready. */
+async function observe(
   { store, admission, now }: PassDeps,
   cluster: Cluster,
   driver: KubernetesDriver,
@@ -58,7 +58,7 @@ async function look(
 ): Promise<{ activated: boolean; failure: string | null }> {
   const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
     if (!isStopping(signal)) {
-      await recordLookFailure(store, cluster.id, 'kubernetes', wordsOf(error), now());
+      await recordLookFailure(store, cluster.id, 'kubernetes', messageOf(error), now());
     }
     throw error;
   });

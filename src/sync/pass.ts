@@ -28,15 +28,15 @@ export interface PassResult {
   generation: number;
   applied: boolean;
   activated: boolean;
-  /** In words, what a person must mend there. */
+  /** A message that names what a person must mend there. */
   failure: string | null;
   /** When a grant there ends by itself, in ms since 1970. */
   wakeAt?: number | undefined;
-  /** It was looked at, and something could not be changed: worth trying again sooner than at the next interval. */
+  /** It was observed, and something could not be changed: worth a retry sooner than at the next interval. */
   retry?: boolean;
 }
 
-/** A cluster that does not say how it is within this time is not there. */
+/** A cluster that does not answer within this time counts as unreachable. */
 export const observeLimitMs = 60_000;
 
 export function atMost(signal: AbortSignal, ms: number): AbortSignal {
@@ -48,6 +48,6 @@ export function isStopping(signal: AbortSignal): boolean {
   return signal.aborted && (signal.reason as Error).name === 'AbortError';
 }
 
-export function wordsOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

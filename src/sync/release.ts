@@ -7,12 +7,12 @@ import { completeRelease, recordCleanupFailure } from '../store/clusters.ts';
 import type { Tx } from '../store/index.ts';
 import { deleteObservedAccounts } from '../store/observations.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
-import { atMost, isStopping, type PassDeps, wordsOf } from './pass.ts';
+import { atMost, isStopping, messageOf, type PassDeps } from './pass.ts';
 
 const releaseLimitMs = 3_600_000;
 
 /**
- * Returns whether something was done. Throws when something is left; that is kept in words, for operators to see. May be
+ * Returns whether something was done. Throws when something is left; the message is stored, for operators to see. May be
  * called again.
  */
 export async function releaseSide(
@@ -32,7 +32,7 @@ export async function releaseSide(
     const driver = await openDriver(cluster);
     await driver.release(atMost(signal, releaseLimitMs));
   } catch (error) {
-    if (!isStopping(signal)) await store.write((tx) => keep(tx, wordsOf(error)));
+    if (!isStopping(signal)) await store.write((tx) => keep(tx, messageOf(error)));
     throw error;
   }
   if (side === 'slurm') await deleteObservedAccounts(store, cluster.id);

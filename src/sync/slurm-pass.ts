@@ -13,7 +13,7 @@ import { activateCluster } from '../store/clusters.ts';
 import { findManifest } from '../store/manifests.ts';
 import { recordSlurmReport } from '../store/observations.ts';
 import type { SlurmDriver } from './driver.ts';
-import { atMost, isStopping, observeLimitMs, type PassDeps, type PassResult, wordsOf } from './pass.ts';
+import { atMost, isStopping, messageOf, observeLimitMs, type PassDeps, type PassResult } from './pass.ts';
 
 /** Compute nodes restart one at a time, which takes its time; longer than this it hangs. */
 const applyLimitMs = 3_600_000;
@@ -29,36 +29,36 @@ export async function passSlurm(
   // Only now: people's access is computed and shown whether or not the cluster can be reached.
   const driver = await openDriver(cluster);
   let activated = false;
-  const look = async (): Promise<SlurmReport> => {
+  const observe = async (): Promise<SlurmReport> => {
     const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
       if (!isStopping(signal))
-        await recordLookFailure(store, cluster.id, 'slurm', wordsOf(error), deps.now());
+        await recordLookFailure(store, cluster.id, 'slurm', messageOf(error), deps.now());
       throw error;
     });
     if (await admission(() => record(deps, cluster, report))) activated = true;
     return report;
   };
-  let report = await look();
+  let report = await observe();
   const needed = manifest !== undefined && (isApplyNeeded(manifest, report) || report.drifted === true);
   if (needed) {
     const work = driver.apply(manifest, atMost(signal, applyLimitMs));
-    const failed = await lookingOn(work, look, deps.intervalMs).then(
+    const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,
       (error: unknown) => ({ error }),
     );
     if (isStopping(signal)) throw signal.reason;
-    await recordApplyFailure(store, cluster.id, 'slurm', failed ? wordsOf(failed.error) : null);
+    await recordApplyFailure(store, cluster.id, 'slurm', failed ? messageOf(failed.error) : null);
     if (failed) throw failed.error;
-    report = await look();
+    report = await observe();
   }
   const { manifestGeneration: generation, failure } = report;
   return { generation, applied: needed && !isApplyNeeded(manifest, report), activated, failure };
 }
 
-/** Waits for work that may take long, looking every so often: who may log in meanwhile depends on recent reports. */
-async function lookingOn(
+/** Waits for work that may take long, observing at every interval: who may log in meanwhile depends on recent reports. */
+async function observeDuring(
   work: Promise<void>,
-  look: () => Promise<unknown>,
+  observe: () => Promise<unknown>,
   intervalMs: number,
 ): Promise<void> {
   const over = work.then(
@@ -67,8 +67,8 @@ async function lookingOn(
   );
   const interval = () => new Promise<void>((resolve) => void setTimeout(resolve, intervalMs).unref());
   while (!(await Promise.race([over, interval()]))) {
-    // One that cannot be reached at the moment says nothing of the work.
-    await look().catch(() => {});
+    // A cluster that cannot be reached at the moment does not mean that the work failed.
+    await observe().catch(() => {});
   }
   return work;
 }
@@ -91,7 +91,7 @@ async function nextManifest(
   return findManifest(store, cluster.id);
 }
 
-/** Keeps what the cluster said; returns whether that made it active. */
+/** Records what the cluster reported; returns whether that made it active. */
 async function record({ store, now }: PassDeps, cluster: Cluster, report: SlurmReport): Promise<boolean> {
   await recordSlurmReport(store, cluster.id, report, now());
   if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;

@@ -25,7 +25,7 @@ const table = printer<Cluster>(
 /** What the cluster last reported (contract, "Cluster options"). */
 export function readOptions(
   platform: PlatformReader,
-  { id, organization }: Cluster,
+  { id, organization }: Pick<Cluster, 'id' | 'organization'>,
 ): Promise<Platform['ClusterOptions']> {
   const query = { businessOrgId: organization.id };
   return platform.get('/clusters/{clusterId}/options', { path: { clusterId: id }, query });

@@ -5,7 +5,8 @@ import type { Platform } from '../net/operations.ts';
 import { readPages } from '../net/pages.ts';
 import { reads } from '../verb.ts';
 import { type OrgOptions, orgFlag } from './caller.ts';
-import { findCluster } from './cluster.ts';
+import { findCluster, unless } from './cluster.ts';
+import { readOptions } from './clusters.ts';
 
 export const machines = reads<OrgOptions>({
   usage: 'machines <cluster>',
@@ -21,7 +22,14 @@ export const machines = reads<OrgOptions>({
         platform.get('/clusters/{clusterId}/machines', { path, query: { businessOrgId, limit: 200, after } }),
       (page) => ({ items: page.items, next: page.next_page_token }),
     );
-    return machineTable.many({ items }, items.map(row));
+    const answer = machineTable.many({ items }, items.map(row));
+    if (items.length > 0) return answer;
+    // Nodes that the service may not read are unknown, which is not the same as none.
+    const reported = await unless(['notFound', 'forbidden'], readOptions(platform, { id, organization }));
+    const message = reported?.scheduler?.ready?.message;
+    return message === undefined
+      ? answer
+      : { ...answer, message: `No machines are known; the cluster reports: ${message}` };
   },
 });
 

@@ -264,6 +264,26 @@ golden(
   ],
 );
 
+const machinesOfGamma = `GET /clusters/${gammaId}/machines?${inPhysics}&limit=200`;
+const optionsOfGamma = `GET /clusters/${gammaId}/options?${inPhysics}`;
+const rights = 'Our credentials lack the right to list nodes.';
+const unreadable = {
+  ...options,
+  scheduler: { ...options.scheduler, ready: { ...options.scheduler?.ready, message: rights } },
+};
+golden(
+  'machines that the service may not read are unknown, and not none',
+  { [machinesOfGamma]: { items: [] }, [optionsOfGamma]: unreadable },
+  [
+    {
+      args: ['machines', 'gamma'],
+      asks: [machinesOfGamma, optionsOfGamma],
+      prints: [],
+      says: `No machines are known; the cluster reports: ${rights}`,
+    },
+  ],
+);
+
 const accessOfBob = `GET /${in1}/members/user_bob/kubernetes-access`;
 const [waits, works] = [
   { cluster_id: gammaId, cluster_name: 'gamma', state: 'failed', message: 'No right.' },

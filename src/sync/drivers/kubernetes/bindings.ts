@@ -92,7 +92,7 @@ export async function tryBinding(
   await client.request({ method: 'POST', path, query: { fieldManager, dryRun: 'All' }, body }, signal);
 }
 
-/** Takes back what somebody changed of ours: by force, and only of the very object, as it was when it was looked at. */
+/** Takes back what somebody changed of ours: by force, and only of the very object, as it was when it was listed. */
 export async function repairBinding(
   client: KubernetesClient,
   { found, binding }: { found: FoundBinding; binding: Binding },
@@ -105,7 +105,7 @@ export async function repairBinding(
   await client.request({ method: 'PATCH', path: pathOf(found), query, body, type }, signal);
 }
 
-/** Removes one of ours as it was when it was looked at. */
+/** Removes one of ours as it was when it was listed. */
 export async function removeBinding(
   client: KubernetesClient,
   found: FoundBinding,

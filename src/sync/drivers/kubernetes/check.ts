@@ -46,7 +46,7 @@ async function whoAmI(client: KubernetesClient, signal: AbortSignal): Promise<st
     );
     return status?.userInfo?.username ?? null;
   } catch (error) {
-    // Kubernetes before 1.28 does not tell.
+    // Kubernetes before 1.28 does not have this API.
     if (error instanceof KubernetesError && meaningOf(error).kind === 'missing') return null;
     throw error;
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
 
-/** Loads what the section names into `config`. Throws, in words for a person, where it cannot be used. */
+/** Loads what the section names into `config`. Throws a message for a person where it cannot be used. */
 export function loadCredentials(config: KubeConfig, settings: KubernetesSettings): void {
   if (settings.kubeconfig !== undefined) loadKubeconfig(config, settings.kubeconfig, settings.context);
   else loadServer(config, settings);
@@ -34,7 +34,7 @@ function loadKubeconfig(config: KubeConfig, file: string, context: string | unde
   try {
     config.loadFromFile(file);
   } catch (error) {
-    // The library's words may hold parts of the file, and so of a secret: they are for no log.
+    // The library's message may hold parts of the file, and so of a secret: they are for no log.
     const where = (error as { mark?: { line?: number } }).mark?.line;
     throw new Error(
       `${file}${where === undefined ? '' : `:${where + 1}`}: it cannot be read as a kubeconfig.`,

@@ -1,4 +1,4 @@
-/** What stands in the way of people's permissions, gathered over a pass and said in few sentences. */
+/** What stands in the way of people's permissions, gathered over a pass and reported in few sentences. */
 import {
   describeRight,
   type KubernetesError,

@@ -1,4 +1,4 @@
-/** One look at people's permissions on a cluster: what is there, what should be, and the writes between the two. */
+/** One pass over people's permissions on a cluster: what is there, what should be, and the writes between the two. */
 import {
   type Binding,
   type BindingPlan,
@@ -50,16 +50,16 @@ export interface Settled {
   waiting: ReadonlySet<string>;
 }
 
-/** A server that answers so many writes with trouble is left alone until the next look. */
+/** A server that answers so many writes with trouble is left alone until the next pass. */
 const mostTroubles = 50;
 const standing: readonly string[] = boundRoles;
 
 /**
  * Makes the bindings so; returns what was changed and whether something changed under our hands, so that it is worth
- * looking again at once. What stands in the way goes into `faults`. Throws what the network says.
+ * another round at once. What stands in the way goes into `faults`. Throws what the network says.
  */
 export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Promise<Settled> {
-  const plan = await look(pass, wanted);
+  const plan = await planPass(pass, wanted);
   await dropMissingRoles(pass, plan);
   for (const [namespace, bindings] of plan.waiting) {
     pass.faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
@@ -68,7 +68,7 @@ export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Pr
 }
 
 /** What is there, compared. Of a kind that cannot be listed nothing is touched: what is ours is not known. */
-async function look(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
+async function planPass(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
   const { client, clusterId, isThorough, faults, signal } = pass;
   const list = (kind: BindingKind) =>
     allowed(pass, kind, () => listBindings(client, kind, isThorough ? undefined : clusterId, signal));
@@ -83,7 +83,7 @@ async function look(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan
   const found = all.filter((one) => ownership(one, clusterId) === 'ours');
   const names = new Set(wanted.map(keyOf));
   for (const one of all) {
-    // Where one of ours should be, making it is refused, and that is said.
+    // Where one of ours should be, making it is refused, and that is reported.
     if (ownership(one, clusterId) !== 'suspect' || names.has(keyOf(one))) continue;
     faults.add(`${nameOf(one)} has one of our names and none of our labels: look whose it is, and remove it`);
   }

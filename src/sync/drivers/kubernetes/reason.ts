@@ -1,6 +1,6 @@
 import { KubernetesError, shortened } from '../../../domain/kubernetes-status.ts';
 
-/** Why something did not come about, in words; what fetch says itself is that it failed. */
+/** Why something did not come about, as a message; fetch itself reports only that it failed. */
 export function reasonOf(error: unknown): string {
   if (error instanceof KubernetesError) return shortened(error.message);
   if (!(error instanceof Error)) return shortened(String(error));
