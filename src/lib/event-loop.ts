@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop, which people's keystrokes share with everything else. Whatever can go on for long without
- * input or output, such as a row of queries, gives way in between.
+ * Yielding to the event loop, which people's keystrokes share with everything else. Whatever can go on for long without
+ * input or output, such as a row of queries, yields in between.
  */
 
 /** Longer than a request's work takes, and shorter than anyone notices. */
@@ -8,24 +8,24 @@ const longestMs = 4;
 
 let since: number | undefined;
 
-/** Something to wait for when those who ask have kept this turn for too long; undefined when not. */
-export function giveWay(): Promise<void> | undefined {
+/** A promise to wait for when this iteration of the event loop has taken too long; undefined when it has not. */
+export function yieldToEventLoop(): Promise<void> | undefined {
   if (since === undefined) {
     since = performance.now();
-    setImmediate(endTurn);
+    setImmediate(endIteration);
     return undefined;
   }
-  return performance.now() - since < longestMs ? undefined : nextTurn();
+  return performance.now() - since < longestMs ? undefined : nextIteration();
 }
 
-async function nextTurn(): Promise<void> {
+async function nextIteration(): Promise<void> {
   do await new Promise((resolve) => setImmediate(resolve));
   while (since !== undefined && performance.now() - since >= longestMs);
   if (since !== undefined) return;
   since = performance.now();
-  setImmediate(endTurn);
+  setImmediate(endIteration);
 }
 
-function endTurn(): void {
+function endIteration(): void {
   since = undefined;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { giveWay } from '../../src/lib/event-loop.ts';
+import { yieldToEventLoop } from '../../src/lib/event-loop.ts';
 
 /** Keeps the thread to itself for longer than anyone may. */
 function hog(): void {
@@ -11,26 +11,26 @@ function hog(): void {
 
 test('nobody waits in a turn that has only begun', async () => {
   await nextTurn();
-  for (let i = 0; i < 10; i++) assert.equal(giveWay(), undefined);
+  for (let i = 0; i < 10; i++) assert.equal(yieldToEventLoop(), undefined);
 });
 
 test('who kept the turn for long waits, and everybody else comes first', async () => {
   await nextTurn();
-  assert.equal(giveWay(), undefined);
+  assert.equal(yieldToEventLoop(), undefined);
   hog();
   const events: string[] = [];
   setImmediate(() => events.push('somebody else'));
-  const way = giveWay();
+  const way = yieldToEventLoop();
   assert.ok(way);
   await way;
   events.push('on again');
   assert.deepEqual(events, ['somebody else', 'on again']);
-  assert.equal(giveWay(), undefined, 'a new turn has begun');
+  assert.equal(yieldToEventLoop(), undefined, 'a new turn has begun');
 });
 
 test('many who waited do not make one long turn together', async () => {
   await nextTurn();
-  giveWay();
+  yieldToEventLoop();
   hog();
   let turns = 0;
   let going = true;
@@ -41,7 +41,7 @@ test('many who waited do not make one long turn together', async () => {
   setImmediate(count);
   await Promise.all(
     Array.from({ length: 5 }, async () => {
-      await giveWay();
+      await yieldToEventLoop();
       hog();
     }),
   );

@@ -18,7 +18,7 @@ import {
   SqliteDriver,
   SqliteQueryCompiler,
 } from 'kysely';
-import { giveWay } from '../../lib/event-loop.ts';
+import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import { asDamage } from './sqlite-fault.ts';
 
 export interface StatementCache {
@@ -125,7 +125,7 @@ class YieldingDriver extends SqliteDriver {
 function yielding(connection: DatabaseConnection): DatabaseConnection {
   return {
     executeQuery: async (query) => {
-      const way = giveWay();
+      const way = yieldToEventLoop();
       if (way) await way;
       try {
         return await connection.executeQuery(query);

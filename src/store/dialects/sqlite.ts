@@ -8,7 +8,7 @@
  */
 import Database from 'better-sqlite3';
 import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
-import { giveWay } from '../../lib/event-loop.ts';
+import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Schema } from '../schema.ts';
 import type { Connections, Dialect } from './dialect.ts';
 import { asDamage, databaseFault } from './sqlite-fault.ts';
@@ -90,7 +90,7 @@ async function execute<Row>(
   sql: string,
   parameters: readonly unknown[] = [],
 ): Promise<Row[]> {
-  const way = giveWay();
+  const way = yieldToEventLoop();
   if (way) await way;
   const statements = statementsOf.get(db);
   // It is over, which Kysely says.

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoginNodeReport, Manifest, ManifestAccount, SlurmReport } from '../../../domain/manifest.ts';
 import { type RestartPlan, restartPlan } from '../../../domain/restart-plan.ts';
 import type { SimulatedSettings } from '../../../domain/simulated.ts';
-import { giveWay } from '../../../lib/event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/event-loop.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { SlurmDriver } from '../../driver.ts';
 import { compareAccounts, isReady } from './account-change.ts';
@@ -113,7 +113,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
       return;
     }
     const before = this.#applied ?? (await readLogins(dataDir));
-    await giveWay();
+    await yieldToEventLoop();
     const foreign = await this.#findForeign(manifest, before);
     const accounts =
       foreign.words === null

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { ManifestAccount } from '../../../domain/manifest.ts';
 import type { SlurmConfiguration } from '../../../domain/slurm-configuration.ts';
 import { homeOf } from '../../../domain/username.ts';
-import { giveWay } from '../../../lib/event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/event-loop.ts';
 import type { Foreign } from './foreign.ts';
 
 export interface SimulatedState {
@@ -70,7 +70,7 @@ export async function readLogins(dataDir: string): Promise<readonly KnownAccount
   if (text === undefined) {
     return (readState(dataDir).accounts ?? []).filter(({ loginState }) => loginState === 'ready');
   }
-  await giveWay();
+  await yieldToEventLoop();
   const known = latest?.text === text ? latest.accounts.deref() : undefined;
   if (known) return known;
   const rows = JSON.parse(text) as [string, number, string][];
