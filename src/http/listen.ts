@@ -84,9 +84,12 @@ function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler:
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
+    // Node's own refusal has no body; ours is in `requireHost`.
+    requireHostHeader: false,
     connectionsCheckingInterval: Math.min(5_000, headersMs),
   };
-  const listener = options.limit ? limitRequests(handler, options.limit) : handler;
+  const named = requireHost(handler);
+  const listener = options.limit ? limitRequests(named, options.limit) : named;
   const server: Server = options.tls
     ? createTlsServer(
         { ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts },
@@ -96,6 +99,22 @@ function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler:
   // Off by default, and then a client that never reads its reply keeps its connection.
   server.timeout = idleMs;
   return server;
+}
+
+/** Refuses a request of HTTP/1.1 without a Host header (RFC 9112, section 3.2), in the form of every refusal. */
+function requireHost(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    if (request.headers.host !== undefined || request.httpVersion !== '1.1')
+      return handler(request, response);
+    const message = 'The request lacks a Host header.';
+    const body = JSON.stringify({ code: 'invalid_request', message, retryable: false });
+    response.writeHead(400, {
+      Connection: 'close',
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': Buffer.byteLength(body),
+    });
+    response.end(body);
+  };
 }
 
 /** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */

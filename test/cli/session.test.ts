@@ -115,6 +115,17 @@ test('a damaged session file is named, and no token goes anywhere', async (t) =>
   assert.equal(requests.length, 0);
 });
 
+test('logout puts a damaged session file aside and says so, and then there is nothing to sign out of', async (t) => {
+  const { run, directory, writeProfile } = await createMachine(t);
+  const { url } = await startEnvironment(t);
+  await writeProfile([sessionAt(url)]);
+  const path = join(directory, 'default.json');
+  await writeFile(path, '{');
+  const { status, stdout, stderr } = await run(['auth', 'logout', '--url', url]);
+  assert.match(stderr, /was damaged, and is kept as \S+default\.json\.damaged-\S+;/);
+  assert.deepEqual([status, stdout], [0, `Not signed in to ${url}; nothing to do.\n`]);
+});
+
 test('the session is never kept where the command happens to be given', (t) => {
   const home = process.env['HOME'];
   t.after(() => {

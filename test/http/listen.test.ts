@@ -24,6 +24,7 @@ test('what is not readable as a request is refused with the standard body', asyn
   const cases: [string, string][] = [
     ['nonsense\r\n\r\n', 'This is not readable as an HTTP request.'],
     ['SSH-2.0-OpenSSH_9.2\r\n', 'This is not readable as an HTTP request.'],
+    ['GET / HTTP/1.1\r\n\r\n', 'The request lacks a Host header.'],
     [`GET / HTTP/1.1\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 'The request headers are too large.'],
   ];
   for (const [text, message] of cases) {

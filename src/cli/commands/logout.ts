@@ -10,6 +10,10 @@ import type { Session } from '../session/session.ts';
 export async function logout(options: EnvironmentOptions): Promise<Outcome> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
+  const aside = await state.setAsideDamaged(selection.profile);
+  if (aside !== undefined) {
+    printMessage(`The session file was damaged, and is kept as ${aside}; what was in it is not revoked.`);
+  }
   const key = await findKey(state, selection);
   const nothing = () => print(`Not signed in${key ? ` to ${key.platformUrl}` : ''}; nothing to do.`);
   if (!key || !(await state.sessions.get(key))) {

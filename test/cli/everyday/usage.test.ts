@@ -54,7 +54,7 @@ test('every everyday command explains itself, with an example', async () => {
     'storage',
     'kubeconfig',
     'shell set',
-    ...['list', 'grant', 'revoke', 'add', 'role', 'remove'].map((verb) => `members ${verb}`),
+    ...['list', 'show', 'grant', 'revoke', 'add', 'role', 'remove'].map((verb) => `members ${verb}`),
     ...['get', 'set', 'edit'].map((verb) => `slurm-config ${verb}`),
   ]);
 });

@@ -13,6 +13,8 @@ import type { Sandbox } from './sandbox.ts';
 
 const grace = 150;
 const rounds = 40;
+/** So many searches end everything but what hides from them. */
+const quickRounds = 10;
 /** By which a login node's process is known: those of root cannot be imitated. */
 const title = 'andromeda login node';
 
@@ -34,16 +36,22 @@ export async function endProcesses(scope: Scope): Promise<void> {
     signalAll(scope, 'SIGCONT');
     await sleep(grace);
   }
-  // Some start others faster than they can be found: the kernel ends all of a number at once, where none is spared.
-  if (scope.sandbox.kind !== 'self') {
-    const spared = findProcesses(scope).spared;
-    for (const account of scope.accounts ?? []) if (!spared.has(account.uid)) await endNumber(account);
-  }
   for (let round = 0; signalAll(scope, 'SIGKILL') > 0; round++) {
     // One process may start another during the search: search again until there is none.
     if (round === rounds) throw new Error('Processes of accounts that must go cannot be ended.');
+    if (round === quickRounds) await endNumbers(scope);
     await sleep(10);
   }
+}
+
+/**
+ * Some start others faster than they can be found: the kernel ends all of a number at once. That spares nobody who comes
+ * meanwhile, such as a session of another login node, so it comes last, and not where somebody is there to be spared.
+ */
+async function endNumbers(scope: Scope): Promise<void> {
+  if (scope.sandbox.kind === 'self') return;
+  const { spared } = findProcesses(scope);
+  for (const account of scope.accounts ?? []) if (!spared.has(account.uid)) await endNumber(account);
 }
 
 async function endNumber({ uid, gid }: { uid: number; gid: number }): Promise<void> {
