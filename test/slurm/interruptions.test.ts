@@ -80,6 +80,8 @@ test('interruptions of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, as
       await beta.driver.apply(manifest(people), cut.signal).catch(() => {});
       await ending;
     }
+    // What a script leaves that is killed while it makes homes.
+    for (const host of hosts) await shell(host, 'mkdir -p "/home/.andromeda-99999-$(uname -n)/zoe"');
     const fresh = driverOf(lab);
     const next = manifest([ada, bob, ...others.slice(0, 3)]);
     assert.deepEqual([(await fresh.apply(next)).failure, (await fresh.observe()).drifted], [null, undefined]);

@@ -115,6 +115,8 @@ apply_accounts() {
 # Whole or not at all, and by whichever host is first where homes are shared. Two processes a home: there may be hundreds.
 make_homes() {
   local new="/home/.andromeda-$$-$host"
+  # Of scripts that were killed here: one runs at a time on a host.
+  rm -rf /home/.andromeda-*-"$host"
   while IFS="$tab" read -r name uid state _; do
     [ "$state" = ready ] && [ ! -e "/home/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" || { problem home "$new cannot be made"; return 0; }
