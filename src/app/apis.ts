@@ -48,16 +48,22 @@ export function createApis(parts: ApiParts): { business: RequestListener; platfo
     ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
     now,
   });
+  // Once for both: they share the row that readiness writes.
+  const common = commonOptions(parts);
   return {
-    business: createBusinessApi(parts, authenticate),
-    platform: createPlatformApi(parts, authenticate),
+    business: createBusinessApi(parts, common, authenticate),
+    platform: createPlatformApi(parts, common, authenticate),
   };
 }
 
-function createBusinessApi(parts: ApiParts, authenticate: Authenticate): RequestListener {
+function createBusinessApi(
+  parts: ApiParts,
+  common: CommonOptions,
+  authenticate: Authenticate,
+): RequestListener {
   const { config, store, hostKey, clientKey, gateway, audit, now } = parts;
   return createApi({
-    ...commonOptions(parts),
+    ...common,
     name: 'business',
     document: loadDocument('business'),
     url: config.business.url,
@@ -85,10 +91,14 @@ function createBusinessApi(parts: ApiParts, authenticate: Authenticate): Request
   });
 }
 
-function createPlatformApi(parts: ApiParts, authenticate: Authenticate): RequestListener {
+function createPlatformApi(
+  parts: ApiParts,
+  common: CommonOptions,
+  authenticate: Authenticate,
+): RequestListener {
   const { config, store, issuer, hostKey } = parts;
   return createApi({
-    ...commonOptions(parts),
+    ...common,
     name: 'platform',
     document: loadDocument('platform'),
     url: config.platform.url,
@@ -115,6 +125,8 @@ function createPlatformApi(parts: ApiParts, authenticate: Authenticate): Request
     authenticate: (authorization) => authenticate(authorization, 'forbidden'),
   });
 }
+
+type CommonOptions = ReturnType<typeof commonOptions>;
 
 function commonOptions({ config, store, proxies, issuer, log, now }: ApiParts) {
   return {
