@@ -1,4 +1,5 @@
-/** What operators see of the SSH gateway; app.ts makes it. */
+/** What operators see of the SSH gateway; app makes it. */
+import type { SshSession } from '../domain/ssh-session.ts';
 
 export interface GatewayView {
   hostname: string;
@@ -7,23 +8,7 @@ export interface GatewayView {
   hostKey: string;
   /** What it shows to login nodes. */
   publicKey: string;
-  sessions(): readonly OpenSession[];
+  sessions(): readonly SshSession[];
   /** Ends a session with a word to the person; whether there was one. */
   close(sessionId: string, text: string): boolean;
-}
-
-export interface OpenSession {
-  id: string;
-  loginName: string;
-  clusterId: string;
-  userId: string;
-  username: string;
-  keyId: string;
-  fingerprint: string;
-  remoteAddress: string;
-  loginNode: string;
-  openedAt: string;
-  channels: number;
-  bytesUp: number;
-  bytesDown: number;
 }

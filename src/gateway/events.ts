@@ -2,28 +2,12 @@
  * What is recorded of a session: who, with which key, where to, from where, when, how it ended, how much passed,
  * what was asked to be run and where forwards went. Never what was typed or shown.
  */
+import type { SshSession } from '../domain/ssh-session.ts';
 import type { Attempt, Subject } from './decision.ts';
 
-/** A session as an operator sees it. */
-export interface SessionInfo {
-  id: string;
-  loginName: string;
-  clusterId: string;
-  userId: string;
-  username: string;
-  keyId: string;
-  fingerprint: string;
-  remoteAddress: string;
-  loginNode: string;
-  openedAt: string;
-  channels: number;
-  bytesUp: number;
-  bytesDown: number;
-}
-
 export type GatewayEvent =
-  | { kind: 'opened'; at: number; session: SessionInfo }
-  | { kind: 'closed'; at: number; session: SessionInfo; reason: string; uses: Uses }
+  | { kind: 'opened'; at: number; session: SshSession }
+  | { kind: 'closed'; at: number; session: SshSession; reason: string; uses: Uses }
   /** A person's own key was refused. */
   | { kind: 'refused'; at: number; subject: Subject; attempt: Attempt; reason: string; message: string };
 

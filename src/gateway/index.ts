@@ -9,12 +9,13 @@
  * that policy.ts allows → the end, from either side, or by recheck(), close() and stop(), with its reason.
  */
 import { createServer, type Server, type Socket } from 'node:net';
+import type { SshSession } from '../domain/ssh-session.ts';
 import type { Logger } from '../lib/log.ts';
 import { plainAddress } from '../lib/source-address.ts';
 import { Admission, type Refusal, tooMany } from './admission.ts';
 import { type Barrier, createBarrier } from './barrier.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
-import type { GatewayEvent, SessionInfo } from './events.ts';
+import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { awaitProxyHeader } from './proxy-protocol.ts';
 import { refuseConnection } from './refuse-connection.ts';
@@ -54,7 +55,7 @@ export interface Gateway {
   recheck(filter?: SessionFilter): Promise<void>;
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
-  sessions(): readonly SessionInfo[];
+  sessions(): readonly SshSession[];
   /** Lets nobody in any more, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
   stop(): Promise<void>;
 }
@@ -141,7 +142,7 @@ class ListeningGateway implements Gateway {
     return sessions.length;
   }
 
-  sessions(): readonly SessionInfo[] {
+  sessions(): readonly SshSession[] {
     return [...this.#known].flatMap((session) => session.info() ?? []);
   }
 

@@ -4,12 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { SshSession } from '../domain/ssh-session.ts';
 import type { Logger } from '../lib/log.ts';
 import { DISCONNECT } from '../ssh/message-numbers.ts';
 import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from './decision.ts';
-import { createUses, type GatewayEvent, type SessionInfo } from './events.ts';
+import { createUses, type GatewayEvent } from './events.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
 import { authSuccess, keepalive } from './messages.ts';
@@ -134,7 +135,7 @@ export class Session {
     return this.#admitted;
   }
 
-  info(): SessionInfo | undefined {
+  info(): SshSession | undefined {
     if (!this.#admitted) return undefined;
     const { attempt, route } = this.#admitted;
     return {

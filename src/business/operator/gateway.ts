@@ -1,7 +1,7 @@
 /** The SSH gateway, as operators see it: its keys, and who is connected. */
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
-import type { OpenSession } from '../gateway-view.ts';
+import type { SshSession } from '../../domain/ssh-session.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { operatorCommand } from './command.ts';
 import { requireStaff } from './staff.ts';
@@ -47,7 +47,7 @@ export async function operatorCloseSession(
   return reply;
 }
 
-function sessionBody(session: OpenSession) {
+function sessionBody(session: SshSession) {
   return {
     id: session.id,
     login_name: session.loginName,
