@@ -1,21 +1,34 @@
 /**
- * The one entry: argv → program → exit status. The command line may not know the server's rooms, so it is
+ * The one entry: argv → program → exit status. The command line may not import the server's folders, so it is
  * handed loaders; each loads its module only when its command runs, which keeps `andromeda version` quick.
  * The status is set, not forced with `process.exit`, so that output on its way into a pipe still arrives.
  */
+import { listenForSignals } from './host/signals.ts';
 import { keepCompiled } from './lib/packaging.ts';
 
+// Node would open its debugger.
+process.on('SIGUSR1', () => {});
+// What comes while the server is loaded counts as well.
+const signals = process.argv[2] === 'serve' ? listenForSignals() : undefined;
 keepCompiled();
-void main();
+void (process.argv[2] === 'gateway' ? gatewayProcess() : main());
+
+/** The service starts it, and it must not carry what the command line and the server need. */
+async function gatewayProcess(): Promise<void> {
+  (await import('./gateway-process/role.ts')).runGatewayProcess(process.argv.slice(3));
+}
 
 async function main(): Promise<void> {
   const { run } = await import('./cli/program.ts');
   process.exitCode = await run(process.argv.slice(2), {
-    serve: async (options) => (await import('./host/serve.ts')).serve(options),
+    serve: async (options) => (await import('./host/serve.ts')).serve(options, signals),
     bootstrap: async (...args) => (await import('./host/bootstrap.ts')).bootstrap(...args),
     backup: async (...args) => (await import('./host/backup.ts')).backup(...args),
     restore: async (...args) => (await import('./host/backup.ts')).restore(...args),
+    check: async (options) => (await import('./host/check.ts')).check(options),
+    doctor: async (options) => (await import('./host/doctor.ts')).doctor(options),
     installService: async (options) => (await import('./host/service.ts')).installService(options),
+    upgradeService: async (options) => (await import('./host/upgrade.ts')).upgradeService(options),
     printUnit: async (options) => (await import('./host/service.ts')).printUnit(options),
     components: async () => (await import('./app/components.ts')).components(),
   });

@@ -1,10 +1,15 @@
-/** What every folder of src says of itself, and how long files may be. Who may import whom: .dependency-cruiser.mjs. */
+/**
+ * What every folder of src says of itself, how long files may be, and which names are not used. Who may import whom:
+ * .dependency-cruiser.mjs.
+ */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import ts from 'typescript';
 
-const src = join(import.meta.dirname, '../src');
+const root = join(import.meta.dirname, '..');
+const src = join(root, 'src');
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .sort();
@@ -21,6 +26,44 @@ test('only store/grants.ts reads grants, so that nobody takes one whose time is 
     readers.map(([file]) => file),
     ['store/grants.ts'],
   );
+});
+
+/** A file without its comments and texts. */
+function codeOf(file: string): string {
+  const text = sources.get(file) ?? '';
+  return text.replaceAll(
+    /\/\*[\s\S]*?\*\/|\/\/.*|`(?:[^`\\]|\\[\s\S])*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g,
+    "''",
+  );
+}
+
+test('names of columns stay in the store, and those of the wire at the wire', () => {
+  const columns = new Set(codeOf('store/schema.ts').match(/\b[a-z]+(_[a-z]+)+(?=\??:)/g));
+  columns.add('org_id').add('orgId');
+  assert.ok(columns.has('lifecycle_state'));
+  // The record of the audit trail has one form wherever it is read. Identity speaks of the claims of tokens.
+  const speaksTheWire = /^(store|api|cli|business|platform|identity)\/|^domain\/audit\.ts$/;
+  const found = files.flatMap((file) => {
+    const code = codeOf(file);
+    if (!speaksTheWire.test(file)) {
+      const names = code.match(/\b[a-z]+(_[a-z]+)+\b|\borgId\b/g) ?? [];
+      return names.filter((name) => columns.has(name)).map((name) => `${file}: ${name}`);
+    }
+    // Operations take fields of the wire from a request, and put them into a reply. Nothing else that they read has any.
+    if (!/^(business|platform)\//.test(file)) return [];
+    const names = code.match(/(?<!\bbody|\bquery|\bpath)\??\.([a-z]+(_[a-z]+)+|orgId)\b/g) ?? [];
+    return names.map((name) => `${file}: ${name}`);
+  });
+  assert.deepEqual(found, []);
+});
+
+test('a write is given no time beside its transaction', () => {
+  // What the issuer keeps goes by the clock of its protocol, in seconds.
+  const found = files.filter(
+    (file) =>
+      file !== 'store/issuer-records.ts' && /\(\s*tx: Tx\b[^)]*\bnow: number/.test(sources.get(file) ?? ''),
+  );
+  assert.deepEqual(found, []);
 });
 
 /** The file of a folder that says what the folder is for; in domain every file does. */
@@ -52,3 +95,42 @@ test('no file is longer than 400 lines, and most have fewer than 100', () => {
   const short = lengths.filter(({ lines }) => lines <= 100).length;
   assert.ok(short > lengths.length / 2, `${short} of ${lengths.length}`);
 });
+
+/** Parts of names that were used here for what has a usual one: message, observe, location, rate limit, sandbox, back-off … */
+const whimsical =
+  /^(words|told|tells?|looks?|looked|places?|stuck|doors?|turns?|errands?|courteous|rooms?|strangers?|whoever)$/;
+/**
+ * Files that may say `words`: log events and a simulated cluster's state on disk have fields of such a name, and passwords
+ * are made of words.
+ */
+const mayHaveWords =
+  /^(domain\/password|lib\/log|gateway-process\/(member|processes)|sync\/drivers\/(slurm\/observe|simulated\/(foreign|index)))\.ts$/;
+
+test('names use the terms that engineers search for', () => {
+  const scripts = readdirSync(join(root, 'scripts'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(ts|mjs)$/.test(name))
+    .map((name): [string, string] => [name, readFileSync(join(root, 'scripts', name), 'utf8')]);
+  const found = [...sources, ...scripts].flatMap(([file, text]) => {
+    const names = [...identifiersOf(text)].filter(
+      (name) => !/words(Ms)?$/i.test(name) || !mayHaveWords.test(file),
+    );
+    const fileName = file.replace(/^.*\/|\.\w+$/g, '');
+    return [...names, fileName].filter(isWhimsical).map((name) => `${file}: ${name}`);
+  });
+  assert.deepEqual(found, []);
+});
+
+/** Columns of the database keep their names, which have underscores. */
+function isWhimsical(name: string): boolean {
+  return name.split(/(?=[A-Z])|-/).some((part) => whimsical.test(part.toLowerCase()));
+}
+
+function identifiersOf(text: string): Set<string> {
+  const names = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) names.add(node.text.replace('#', ''));
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile('', text, ts.ScriptTarget.Latest));
+  return names;
+}

@@ -34,8 +34,8 @@ export async function organizationOf(business: Client, username: string): Promis
   return membership.organization_username.org_id;
 }
 
-/** Registers a new SSH key for the person. */
-export async function registerKey(business: Client): Promise<void> {
+/** Registers an SSH key for the person, a new one if none is given. */
+export async function registerKey(business: Client, publicKey = newPublicKey()): Promise<void> {
   const response = await business.fetch('/me/ssh-keys', {
     method: 'POST',
     headers: {
@@ -43,7 +43,7 @@ export async function registerKey(business: Client): Promise<void> {
       'idempotency-key': randomUUID(),
       'audit-reason': 'bench',
     },
-    body: JSON.stringify({ public_key: newPublicKey() }),
+    body: JSON.stringify({ public_key: publicKey }),
   });
   await response.arrayBuffer();
 }

@@ -3,7 +3,7 @@
  * and once with the same key exchange for all: what OpenSSH prefers resists quantum computers and takes longer than
  * the rest of a login, so a server without it looks fast for the wrong reason.
  */
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import { openSshLab, whyNoSsh } from './ssh-lab.ts';
 import type { Report, Row } from './table.ts';
@@ -30,7 +30,7 @@ export async function benchConnect(scratch: Scratch): Promise<Report> {
     };
     // The first connections compile the gateway's code; people meet a gateway that has run for a while.
     for (let warm = 0; warm < 5; warm += 1) await connect(ways.ours)();
-    const seen = await byTurns(rounds, {
+    const seen = await alternate(rounds, {
       direct: connect(ways.direct),
       jump: connect(ways.jump),
       ours: connect(ways.ours),

@@ -5,7 +5,7 @@ import type { Client } from './client.ts';
 import type { Cores } from './cores.ts';
 import type { LoadOrder, LoadResult } from './load.ts';
 import { program } from './program.ts';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import type { Report, Row } from './table.ts';
 import { cpuSeconds } from './usage.ts';
@@ -35,14 +35,14 @@ export async function contest(
   const bare = await startBare(arena.scratch, client, path, arena.cores?.server);
   const request = client.request(path);
   const seen: Record<'ours' | 'bare', Reading[]> = { ours: [], bare: [] };
-  const turn = (side: 'ours' | 'bare', server: ChildProcess, port: number) => async () => {
+  const measure = (side: 'ours' | 'bare', server: ChildProcess, port: number) => async () => {
     const reading = await loaded(arena, server, { port, request, connections, seconds });
     seen[side].push(reading);
     return reading.perSecond;
   };
-  await byTurns(warming + rounds, {
-    ours: turn('ours', arena.server, client.port),
-    bare: turn('bare', bare.child, bare.port),
+  await alternate(warming + rounds, {
+    ours: measure('ours', arena.server, client.port),
+    bare: measure('bare', bare.child, bare.port),
   });
   const read = (side: 'ours' | 'bare', key: keyof Reading) =>
     seen[side].slice(warming).map((reading) => reading[key]);

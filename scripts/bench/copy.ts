@@ -1,7 +1,7 @@
 /** Bulk data through the gateway, against the same sshd directly and behind OpenSSH's own jump host. */
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import { openSshLab, type SshLab, whyNoSsh } from './ssh-lab.ts';
 import type { Report, Row } from './table.ts';
@@ -66,7 +66,7 @@ async function copy(scratch: Scratch, lab: SshLab, order: Order): Promise<Row[]>
     seconds.push(withChildrenSeconds(child) - before);
     return rate;
   };
-  const seen = await byTurns(rounds, {
+  const seen = await alternate(rounds, {
     direct: once(ways.direct),
     jump: counted(once(ways.jump), lab.jump, used.jump),
     ours: counted(once(ways.ours), lab.gateway, used.ours),

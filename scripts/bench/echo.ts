@@ -51,11 +51,11 @@ export async function benchEcho(scratch: Scratch): Promise<Report> {
   return { rows, notes: [] };
 }
 
-interface Terminal {
+export interface Terminal {
   child: ChildProcess;
 }
 
-async function openTerminal(scratch: Scratch, way: readonly string[]): Promise<Terminal> {
+export async function openTerminal(scratch: Scratch, way: readonly string[]): Promise<Terminal> {
   // `cat` gives back what the terminal passes on at once.
   const child = scratch.start(['ssh', ...way, 'stty raw -echo; echo up; exec cat'], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -65,18 +65,23 @@ async function openTerminal(scratch: Scratch, way: readonly string[]): Promise<T
   return { child };
 }
 
-async function echoTimes({ child }: Terminal): Promise<number[]> {
+async function echoTimes(terminal: Terminal): Promise<number[]> {
   const times: number[] = [];
-  if (!child.stdin || !child.stdout) throw new Error('no terminal');
   for (let i = 0; i < bytesARound; i += 1) {
-    const back = once(child.stdout, 'data');
-    const began = performance.now();
-    child.stdin.write('x');
-    await back;
-    times.push(performance.now() - began);
+    times.push(await echoOnce(terminal));
     await sleep(pauseMs);
   }
   return times;
+}
+
+/** How long one byte takes to the terminal and back, in ms. */
+export async function echoOnce({ child }: Terminal): Promise<number> {
+  if (!child.stdin || !child.stdout) throw new Error('no terminal');
+  const back = once(child.stdout, 'data');
+  const began = performance.now();
+  child.stdin.write('x');
+  await back;
+  return performance.now() - began;
 }
 
 function compare(name: string, seen: Record<Way, number[]>): Row[] {

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import { root } from './service.ts';
 import type { Report, Row } from './table.ts';
@@ -34,7 +34,7 @@ export async function benchExecutable(scratch: Scratch): Promise<Report> {
   const call = timed([executable, 'call', 'business', 'GET', '/me']);
   // The first one unpacks its addons.
   await version();
-  const seen = await byTurns(rounds, { node, version, call });
+  const seen = await alternate(rounds, { node, version, call });
   server.close();
   const row = (name: keyof typeof aims): Row => {
     const ratio = medianRatio(seen[name], seen.node);

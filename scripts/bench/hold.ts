@@ -8,11 +8,11 @@ import ssh2 from 'ssh2';
 export interface HoldOrder {
   count: number;
   keyFile: string;
-  target: Place;
-  jump?: Place;
+  target: LoginTarget;
+  jump?: LoginTarget;
 }
 
-interface Place {
+interface LoginTarget {
   port: number;
   username: string;
 }
@@ -42,7 +42,7 @@ async function openSession(): Promise<void> {
   });
 }
 
-async function through(jump: Place, port: number): Promise<ssh2.ClientChannel> {
+async function through(jump: LoginTarget, port: number): Promise<ssh2.ClientChannel> {
   const client = await logIn(jump);
   return new Promise((resolve, reject) => {
     client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, (error, stream) =>
@@ -51,7 +51,7 @@ async function through(jump: Place, port: number): Promise<ssh2.ClientChannel> {
   });
 }
 
-function logIn({ port, username }: Place, sock?: ssh2.ClientChannel): Promise<ssh2.Client> {
+function logIn({ port, username }: LoginTarget, sock?: ssh2.ClientChannel): Promise<ssh2.Client> {
   const client = new ssh2.Client();
   return new Promise((resolve, reject) => {
     client.once('ready', () => resolve(client)).once('error', reject);

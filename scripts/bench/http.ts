@@ -14,7 +14,7 @@ import { configureService, startService } from './service.ts';
 import type { Report } from './table.ts';
 import { memoryMiB } from './usage.ts';
 
-/** Longer than the interval between two looks at a cluster, so that each is looked at once. */
+/** Longer than the interval between two observations, so that each cluster is observed once. */
 const syncingSeconds = 16;
 const syncingAimMs = 20;
 

@@ -10,7 +10,7 @@ import type { Report } from './table.ts';
 import { memoryMiB } from './usage.ts';
 
 const sessions = 500;
-/** The jump host has a process or two for each: fewer tell as much. */
+/** The jump host has a process or two for each: fewer show as much. */
 const jumpSessions = 50;
 const aimKiB = 400;
 /** What a login needs for a moment is given back by then. */
@@ -28,7 +28,7 @@ export async function benchIdle(scratch: Scratch): Promise<Report> {
     return child;
   };
   const target = { port: ports.gateway, username: names.gateway };
-  // The code of a login is loaded and compiled once, for whoever comes first.
+  // The code of a login is loaded and compiled once, with the first.
   await scratch.end(await hold({ count: 20, keyFile, target }));
   const before = memoryMiB(lab.gateway);
   const held = await hold({ count: sessions, keyFile, target });

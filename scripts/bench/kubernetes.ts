@@ -1,5 +1,5 @@
 /**
- * A Kubernetes cluster: a thousand grants onto an empty one, what one more and a look at a converged one cost, and the
+ * A Kubernetes cluster: a thousand grants onto an empty one, what one more and an observation of a converged one cost, and the
  * memory of a service that drives one. The API server is the tests' fake; the first row is also tried on a real one
  * where ANDROMEDA_TEST_KUBECONFIG names a kubeconfig that may bind everything there.
  */
@@ -79,9 +79,9 @@ export async function benchKubernetes(scratch: Scratch): Promise<Report> {
       met: counts.one === 1,
     },
     {
-      row: `a look at ${grants} grants`,
+      row: `an observation of ${grants} grants`,
       ours: `${counts.again} requests`,
-      reference: `${counts.first} requests  a look at none`,
+      reference: `${counts.first} requests  an observation of none`,
       // The namespaces are asked for when a grant is in one.
       ratio: counts.again / counts.first,
       aim: 'one more, at any size',

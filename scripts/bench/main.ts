@@ -6,8 +6,8 @@
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · organization.ts · copy.ts · connect.ts
- *                        · echo.ts · idle.ts · slurm.ts · kubernetes.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · slow-disk.ts · organization.ts · lab.ts
+ *                        · copy.ts · connect.ts · echo.ts · idle.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
@@ -23,8 +23,10 @@ import { benchExecutable } from './executable.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
 import { benchKubernetes } from './kubernetes.ts';
+import { benchLab } from './lab.ts';
 import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
+import { benchSlowDisk } from './slow-disk.ts';
 import { benchSlurm } from './slurm.ts';
 import { benchStartUp } from './start-up.ts';
 import { type Report, table } from './table.ts';
@@ -35,7 +37,9 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   executable: benchExecutable,
   http: benchHttp,
   writes: benchWrites,
+  'slow-disk': benchSlowDisk,
   organization: benchOrganization,
+  lab: benchLab,
   copy: benchCopy,
   connect: benchConnect,
   echo: benchEcho,

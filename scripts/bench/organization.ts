@@ -11,7 +11,7 @@ import { type Client, createClient, registerKey } from './client.ts';
 import { memoryRow } from './memory.ts';
 import type { ProbeOrder, ProbeResult } from './probe.ts';
 import { nextLine, program } from './program.ts';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import { configureService, startService } from './service.ts';
 import { openSyncProgress, type SyncProgress, until } from './sync-progress.ts';
@@ -65,12 +65,12 @@ export async function benchOrganization(scratch: Scratch): Promise<Report> {
   await nextLine(probe);
 
   const readings: Record<Size, Reading[]> = { small: [], large: [] };
-  const turn = (size: Size) => async () => {
+  const measure = (size: Size) => async () => {
     const reading = await register(sides[size]);
     readings[size].push(reading);
     return reading.answeredMs;
   };
-  await byTurns(warming + rounds, { small: turn('small'), large: turn('large') });
+  await alternate(warming + rounds, { small: measure('small'), large: measure('large') });
   const waits = await endProbe(probe);
   const memory = { large: memoryMiB(large.server), small: memoryMiB(small.server) };
   for (const { progress } of Object.values(sides)) progress[Symbol.dispose]();
@@ -154,7 +154,7 @@ async function register({ client, progress }: Side): Promise<Reading> {
   const listedMs = performance.now() - began;
   await until(() => isQuiet(progress), passLimitMs, 'the clusters did not apply their lists');
   const appliedMs = performance.now() - began;
-  // What follows a pass must not be counted against the next turn.
+  // What follows a pass must not be counted in the next measurement.
   await sleep(100);
   return { answeredMs, listedMs, appliedMs };
 }

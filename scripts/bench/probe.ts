@@ -12,13 +12,21 @@ export interface ProbeOrder {
   everyMs: number;
 }
 
-export type ProbeResult = Record<string, { asked: number; p99Ms: number; worstMs: number }>;
+export type ProbeResult = Record<string, { asked: number; p50Ms: number; p99Ms: number; worstMs: number }>;
 
 const order = JSON.parse(process.argv[2] ?? '') as ProbeOrder;
 let ending = false;
 const asking = Object.entries(order.targets).map(async ([name, target]) => {
   const times = await ask(target);
-  return [name, { asked: times.length, p99Ms: percentile(times, 0.99), worstMs: percentile(times, 1) }];
+  return [
+    name,
+    {
+      asked: times.length,
+      p50Ms: percentile(times, 0.5),
+      p99Ms: percentile(times, 0.99),
+      worstMs: percentile(times, 1),
+    },
+  ];
 });
 process.once('SIGTERM', () => {
   ending = true;

@@ -1,7 +1,7 @@
-/** Measuring by turns: what slows the machine down for a while slows both sides down. */
+/** Measuring contestants alternately: what slows the machine down for a while slows both of them down. */
 
 /** One reading of every contestant a round; the results in the order of the rounds. */
-export async function byTurns<Name extends string>(
+export async function alternate<Name extends string>(
   rounds: number,
   contestants: Record<Name, () => Promise<number>>,
 ): Promise<Record<Name, number[]>> {

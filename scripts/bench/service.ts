@@ -45,13 +45,19 @@ export async function configureService(
   };
 }
 
+interface StartService {
+  pin?: readonly string[];
+  patience?: number;
+  env?: NodeJS.ProcessEnv;
+}
+
 /** Starts it and resolves when it serves; rejects with what it wrote when it ends before. `pin` goes before it. */
 export async function startService(
   scratch: Scratch,
   service: Service,
-  { pin = [], patience = patienceMs }: { pin?: readonly string[]; patience?: number } = {},
+  { pin = [], patience = patienceMs, env = process.env }: StartService = {},
 ): Promise<ChildProcess> {
-  const child = scratch.start([...pin, ...service.command], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = scratch.start([...pin, ...service.command], { stdio: ['ignore', 'ignore', 'pipe'], env });
   let text = '';
   // Read to the end, for a full pipe would make it wait.
   child.stderr?.on('data', (data: Buffer) => {

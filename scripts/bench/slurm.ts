@@ -1,7 +1,7 @@
 /**
  * People onto a real Slurm cluster of a head and two nodes, in seconds and in round trips: 200 from nothing, one more, and
- * a look. The references are the least that could do it (useradd on one host and one call of sacctmgr), and the same
- * when nobody is there yet: neither one more person nor a look may take longer for those who are.
+ * an observation. The references are the least that could do it (useradd on one host and one call of sacctmgr), and the same
+ * when nobody is there yet: neither one more person nor an observation may take longer for those who are.
  */
 import { noSlurm, type SlurmLab, startSlurmLab } from '../../test/slurm/lab.ts';
 import { driverOf, manifest, person } from '../../test/slurm/people.ts';
@@ -30,14 +30,14 @@ export async function benchSlurm(_scratch: Scratch): Promise<Report> {
   /** `count` people are there; another comes, several times. */
   const oneMore = async (count: number) => {
     const more: Cost[] = [];
-    const look: Cost[] = [];
+    const observation: Cost[] = [];
     for (let round = 0; round < rounds; round++) {
       const others = Array.from({ length: round + 1 }, (_, index) => person(`x${index}`, 32_000 + index));
       const next = manifest([...people.slice(0, count), ...others]);
       more.push(await cost(() => driver.apply(next, signal)));
-      look.push(await cost(() => driver.observe(signal)));
+      observation.push(await cost(() => driver.observe(signal)));
     }
-    return { more: middle(more), look: middle(look) };
+    return { more: middle(more), observation: middle(observation) };
   };
   await driver.observe(signal);
   await driver.apply(manifest([]), signal);
@@ -64,7 +64,7 @@ export async function benchSlurm(_scratch: Scratch): Promise<Report> {
     rows: [
       row('200 people', all, { seconds: bare, trips: 0 }, 'useradd on one host, one sacctmgr', 4),
       row('one more with 200 there', full.more, empty.more, 'with nobody there', 1.5),
-      row('a look with 200 there', full.look, empty.look, 'with nobody there', 1.5),
+      row('an observation with 200 there', full.observation, empty.observation, 'with nobody there', 1.5),
     ],
     notes: [],
   };

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
 import { configureService, type Service, serving } from './service.ts';
 import type { Report, Row } from './table.ts';
@@ -44,7 +44,7 @@ export async function benchStartUp(scratch: Scratch): Promise<Report> {
     await scratch.end(child);
     return seconds;
   };
-  const seen = await byTurns(rounds, {
+  const seen = await alternate(rounds, {
     node: async () => {
       const began = performance.now();
       await scratch.run([process.execPath, '-e', '0']);

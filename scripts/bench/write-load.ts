@@ -9,7 +9,7 @@ import { load } from './load.ts';
 
 export interface WriteOrder {
   port: number;
-  /** Holds an array of Authorization headers as JSON; people take turns. */
+  /** Holds an array of Authorization headers as JSON, used in rotation. */
   peopleFile: string;
   connections: number;
   seconds: number;
@@ -17,16 +17,16 @@ export interface WriteOrder {
 
 const order = JSON.parse(process.argv[2] ?? '') as WriteOrder;
 const people = JSON.parse(readFileSync(order.peopleFile, 'utf8')) as string[];
-let turn = 0;
+let sent = 0;
 process.stdout.write(`${JSON.stringify(await load(order, registration))}\n`);
 
 function registration(): Buffer {
-  turn += 1;
+  sent += 1;
   const body = JSON.stringify({ public_key: publicKey() });
   const lines = [
     'POST /me/ssh-keys HTTP/1.1',
     'Host: localhost',
-    `Authorization: ${people[turn % people.length]}`,
+    `Authorization: ${people[sent % people.length]}`,
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
     `Idempotency-Key: ${randomUUID()}`,

@@ -1,7 +1,7 @@
 /**
  * Registrations of SSH keys, each answered when it is on disk, against what SQLite alone commits on the same disk with
- * the same journal: one row as long as all that a registration leaves, one transaction. No cluster is told of it, so
- * that nothing but the write is measured; many people take turns, for nobody has thousands of keys.
+ * the same journal: one row as long as all that a registration leaves, one transaction. No cluster gets it, so
+ * that nothing but the write is measured; many people alternate, for nobody has thousands of keys.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import type { CommitOrder, CommitResult } from './commits.ts';
 import { twoCores } from './cores.ts';
 import type { LoadResult } from './load.ts';
 import { program } from './program.ts';
-import { byTurns, median, medianRatio } from './rounds.ts';
+import { alternate, median, medianRatio } from './rounds.ts';
 import { registrationBytes } from './row-bytes.ts';
 import type { Scratch } from './scratch.ts';
 import { configureService, startService } from './service.ts';
@@ -65,7 +65,7 @@ export async function benchWrites(scratch: Scratch): Promise<Report> {
 
   const commits: CommitResult[] = [];
   const spent = { cpuMicros: [] as number[], bytes: [] as number[] };
-  const seen = await byTurns(warming + rounds, {
+  const seen = await alternate(warming + rounds, {
     serial: async () => (await write(1)).medianMs,
     reference: async () => {
       const result = await commit();

@@ -10,6 +10,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { partsKey } from './executable/parts.ts';
+import { stampOf } from './stamp.ts';
 
 /** Files whose dynamic imports begin parts. */
 const entries = [
@@ -18,6 +19,8 @@ const entries = [
   'src/sync/drivers/kubernetes/client.ts',
 ];
 const shared = ['src/domain/error.ts'];
+/** Parts that run on threads of their own. */
+const workers = ['store/dialects/sqlite-checkpoint-worker'];
 const start = 'scripts/build/executable/start.ts';
 
 export interface Bundle {
@@ -32,7 +35,7 @@ export interface Bundle {
 /** Bundles the program below `root`. Throws where a module is missing, or asks where its own file is. */
 export async function bundleProgram(root: string): Promise<Bundle> {
   const addons = new Map<string, string>();
-  const waiting = new Set<string>();
+  const waiting = new Set(workers);
   const options: BuildOptions = {
     absWorkingDir: root,
     bundle: true,
@@ -45,9 +48,9 @@ export async function bundleProgram(root: string): Promise<Bundle> {
     // Names of files are in the bundle, and should not say where node_modules really is.
     preserveSymlinks: true,
     logLevel: 'warning',
+    // The first is asked for by code that then does not use it, the second by executable/packaging.ts.
+    define: { __dirname: '"/"', buildStamp: JSON.stringify(stampOf(root)) },
     // The parts are scripts, which have no import() of their own.
-    // Asked for by code that then does not use it.
-    define: { __dirname: '"/"' },
     supported: { 'dynamic-import': false },
     // Nothing lies beside the executable, so no code may look there (src/lib/packaging.ts).
     logOverride: { 'empty-import-meta': 'error' },

@@ -22,16 +22,27 @@ giveParts({
     process.dlopen(module, join(assets, 'addon', file));
     return module.exports;
   },
+  startWorker() {
+    throw new Error('no threads here');
+  },
   text: (path) => readFileSync(join(assets, 'text', path), 'utf8'),
 });
 for (const name of parts) code.load(name);
 const { run } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
 const { components } = code.load('app/components') as typeof import('../../src/app/components.ts');
 await run(['version'], { components } as ServerCommands);
-// Seeds make the same bytes of the same source. What was compiled with other flags than those it meets is refused, so
-// the flags are as usual again.
-setFlagsFromString('--hash-seed=0');
-setFlagsFromString('--random-seed=0');
+// main.ts started this with other flags, so that the same source makes the same bytes: what was compiled further in the
+// background, or dropped again, is as the machine has time. What was compiled with other flags than those it meets is
+// refused, so the flags are as usual again.
+for (const flag of [
+  '--hash-seed=0',
+  '--random-seed=0',
+  '--sparkplug',
+  '--flush-bytecode',
+  '--concurrent-recompilation',
+  '--invocation-count-for-maglev=400',
+])
+  setFlagsFromString(flag);
 for (const [name, script] of code.scripts) {
   const file = join(assets, 'compiled', name);
   mkdirSync(dirname(file), { recursive: true });

@@ -42,9 +42,18 @@ try {
     copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
   const node = (...args: string[]) => execFileSync(process.execPath, args, { cwd: work, stdio: 'pipe' });
-  const seeds = ['--hash-seed=1', '--random-seed=1'];
-  node(...seeds, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
+  const flags = [
+    '--hash-seed=1',
+    '--random-seed=1',
+    '--no-sparkplug',
+    '--no-flush-bytecode',
+    '--no-concurrent-recompilation',
+    '--invocation-count-for-maglev=1000000000',
+  ];
+  node(...flags, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
   writeFileSync(inWork('start.js'), start);
+  // Once more, for threads.
+  writeFileSync(inWork('assets/start.js'), start);
   writeFileSync(inWork('config.json'), JSON.stringify(blobConfig()));
   node('--experimental-sea-config', inWork('config.json'));
 

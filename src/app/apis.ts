@@ -4,7 +4,8 @@ import type { Audit } from '../audit/index.ts';
 import { businessOperations } from '../business/index.ts';
 import type { Config } from '../config/index.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
-import type { Gateway } from '../gateway/index.ts';
+import { DomainError } from '../domain/error.ts';
+import type { Gateways } from '../gateway-process/gateways.ts';
 import { createApi } from '../http/api.ts';
 import { loadDocument } from '../http/document.ts';
 import { createAuthenticator } from '../identity/index.ts';
@@ -25,7 +26,7 @@ export interface ApiParts {
   issuer: TokenIssuer;
   hostKey: SshKeyFile;
   clientKey: SshKeyFile;
-  gateway: Gateway;
+  gateway: Gateways;
   audit: Audit;
   log: Logger;
   now(): number;
@@ -45,7 +46,7 @@ export function createApis(parts: ApiParts): { business: RequestListener; platfo
     },
     keys: issuer.keys,
     userinfo: issuer.userinfo,
-    ...(issuer.signInsSince ? { signInsSince: issuer.signInsSince } : {}),
+    isSignInOver: issuer.isSignInOver,
     now,
   });
   // Once for both: they share the row that readiness writes.
@@ -128,9 +129,16 @@ function createPlatformApi(
 
 type CommonOptions = ReturnType<typeof commonOptions>;
 
-function commonOptions({ config, store, proxies, issuer, log, now }: ApiParts) {
+function commonOptions({ config, store, proxies, issuer, gateway, log, now }: ApiParts) {
+  const checkStore = createReadinessCheck(store);
   return {
-    checkReady: createReadinessCheck(store),
+    async checkReady() {
+      const { fault } = gateway;
+      if (fault !== undefined) {
+        throw new DomainError('service_unavailable', `The SSH gateway does not listen: ${fault}.`);
+      }
+      await checkStore();
+    },
     signIn: {
       issuer: issuer.url,
       clientId: issuer.docsClientId,

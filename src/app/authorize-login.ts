@@ -16,20 +16,19 @@ export interface AuthorizeDeps {
   store: Store;
   /** How long after a cluster's last report access still counts as confirmed for an open session. */
   graceMs: number;
-  now(): number;
 }
 
-/** Decides about a login name and a proven key. A stranger learns nothing; whose key it is learns why not. */
-export function createAuthorize({ store, graceMs, now }: AuthorizeDeps): Authorize {
+/** Decides about a login name and a proven key. Only the owner of a registered key learns the reason of a refusal. */
+export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
   return async function authorizeLogin({ loginName, fingerprint }: Attempt, openOn) {
     const parsed = parseLoginName(loginName);
     const login = parsed && (await findLogin(store.read, { ...parsed, fingerprint }));
-    const person = login && (await findPersonOnCluster(store.read, parsed.clusterId, login.userId));
+    const person = login && (await findPersonOnCluster(store, parsed.clusterId, login.userId));
     if (!person) return unknown;
     const { clusterId, username } = parsed;
     const subject = { clusterId, ...login };
     const open = openOn && { loginNode: openOn, graceMs };
-    const decision = decideAccess(person.facts, { now: now(), fingerprint, open });
+    const decision = decideAccess(person.facts, { fingerprint, open });
     if (!decision.allowed) {
       const { obstacle, message } = decision;
       return {

@@ -47,7 +47,7 @@ export async function createKubernetesSide(
     return createSimulatedKubernetesDriver({
       name: cluster.name,
       scheduler,
-      ...simulatedPlace(cluster, config, store),
+      ...simulatedOptions(cluster, config, store),
     });
   }
   const { createKubernetesDriver } = await import('../sync/drivers/kubernetes/index.ts');
@@ -75,7 +75,7 @@ export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promi
 }
 
 /** Where a simulated cluster's settings and state are. */
-function simulatedPlace(cluster: Cluster, config: Config, store: Store) {
+function simulatedOptions(cluster: Cluster, config: Config, store: Store) {
   return {
     async settings() {
       const { driver } = (await findCluster(store.read, cluster.id)) ?? cluster;
@@ -87,8 +87,8 @@ function simulatedPlace(cluster: Cluster, config: Config, store: Store) {
 }
 
 /**
- * Why there is no login node for a simulated Slurm side, in words; undefined where there is one. Without root, its sessions
- * have the rights of the service: they can read the keys that everybody's tokens are signed with.
+ * Why there is no login node for a simulated Slurm side, as a message; undefined where there is one. Without root, its
+ * sessions have the rights of the service: they can read the keys that everybody's tokens are signed with.
  */
 function refusalOfLoginNode({ name }: Cluster, config: Config, log: Logger): string | undefined {
   if (process.getuid?.() === 0 || config.demo) return undefined;
@@ -114,7 +114,7 @@ async function simulatedSlurm(
   const loginNodeRefusal = refusalOfLoginNode(cluster, config, log);
   return createSimulatedSlurmDriver({
     name: cluster.name,
-    ...simulatedPlace(cluster, config, store),
+    ...simulatedOptions(cluster, config, store),
     loginNodeRefusal,
     // Without root, no account has its number.
     findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),

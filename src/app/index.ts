@@ -7,32 +7,36 @@ import { join } from 'node:path';
 import { startAudit } from '../audit/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 import type { Lab } from '../domain/lab.ts';
-import { type Gateway, type SessionFilter, startGateway } from '../gateway/index.ts';
+import type { SessionFilter } from '../gateway/index.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
+import type { Gateways } from '../gateway-process/gateways.ts';
 import type { ConnectionLimit } from '../http/connection-limit.ts';
-import { listen, listenError } from '../http/listen.ts';
+import { listen } from '../http/listen.ts';
+import { createClock, logClockJumps } from '../lib/clock.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
-import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
+import { createTrustedProxies } from '../lib/source-address.ts';
 import { loadSshKey, type SshKeyFile } from '../ssh/key-file.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
-import { closeLostSessions } from '../store/session-records.ts';
 import { startSyncLoop } from '../sync/index.ts';
 import { createApis } from './apis.ts';
-import { createAuthorize } from './authorize-login.ts';
+import { watchCertificates } from './certificates.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
+import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
-import { type SessionRecords, startSessionRecords } from './session-records.ts';
+import { startSessionRecords } from './session-records.ts';
 
 export interface AppOptions {
   config: Config;
   log: Logger;
   /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
   installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
+  /** The time of day; a test's also counts as the time that passes, unless it gives `uptime`. */
   now?: () => number;
+  uptime?: () => number;
 }
 
 export interface App extends AsyncDisposable {
@@ -43,6 +47,11 @@ export interface App extends AsyncDisposable {
   fastCiphers: boolean;
   /** How long open SSH sessions may go on when it stops. */
   drainMs: number;
+  /**
+   * Stops all but the gateway's processes, which go on for the service that follows. Resolves to what ends them where none
+   * follows.
+   */
+  leave(): Promise<() => Promise<void>>;
 }
 
 const stopGraceMs = 700;
@@ -51,60 +60,57 @@ const warmAfterMs = 100;
 
 /** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
 export async function startApp(options: AppOptions): Promise<App> {
-  const { config, now = Date.now } = options;
-  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now);
+  const { config } = options;
+  const clock = createClock(options);
+  const { now } = clock;
+  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
   const log = metrics?.watch(options.log) ?? options.log;
   const parts = new AsyncDisposableStack();
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
+  let leave: 'all' | 'found' | undefined;
   try {
-    const store = timed(await openStore(config.dataDir, { now }), log);
+    parts.defer(watchCertificates(config, log, now));
+    const store = timed(await openStore(config.dataDir, { clock }), log);
     parts.defer(() => store.close());
-    const { passwordsSet } = await fillStore(store, options, now());
-    const hostKey = loadSshKey(join(config.dataDir, 'keys/gateway_host_ed25519'));
-    const clientKey = loadSshKey(join(config.dataDir, 'keys/gateway_client_ed25519'));
+    parts.defer(logClockJumps(clock, log));
+    const { passwordsSet } = await fillStore(store, options);
+    const common = { config, store, log, now };
+    const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
     const { connectionsPerSource: perSource, connections: inAll } = config.http;
     const serve = (name: string, at: HttpConfig, handler: RequestListener) =>
       serveHttp(name, at, handler, { perSource, inAll, proxies, log });
-    const issuer = await startIssuer(config, { store, proxies, log, now });
+    // First of all: a process of its own needs a moment to start.
+    const records = startSessionRecords(store, log);
+    const gateway = await openGateway(config, { store, ...keys, records, log });
+    fronts.push({ stop: () => (leave ? gateway.leave(leave) : gateway.stop()) });
+    const issuer = await startIssuer(config, { store, proxies, log, clock });
     parts.defer(() => issuer.stop());
     if (issuer.handle) {
       fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
-    await recordLostSessions(store, log, now());
     const audit = startAudit(config.audit, { store, dataDir: config.dataDir, log, now });
     parts.defer(() => audit.stop());
-    const records = startSessionRecords(store, log);
     parts.defer(() => records.stop());
-    const gateway = await openGateway(config, { store, proxies, hostKey, clientKey, records, log, now });
-    fronts.push(gateway);
+    const gatewayStarted = startGateway(gateway, common);
+    gatewayStarted.catch(() => {});
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const { business, platform } = createApis({
-      config,
-      store,
-      proxies,
-      issuer,
-      hostKey,
-      clientKey,
-      gateway,
-      audit,
-      log,
-      now,
-    });
+    const { business, platform } = createApis({ ...common, ...keys, proxies, issuer, gateway, audit });
     fronts.push(await serve('Business API', config.business, business));
     fronts.push(await serve('Platform API', config.platform, platform));
 
     if (config.metrics && metrics) {
-      const handler = metrics.handler(() => gateway.sessions().length);
+      const handler = metrics.handler(() => gateway.count());
       fronts.push(await serve('metrics', config.metrics, handler));
     }
 
+    await gatewayStarted;
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    const loop = await startSync({ config, store, clientKey, gateway, log, now });
+    const loop = await startSync({ ...common, ...keys, gateway });
     parts.defer(() => loop.stop());
     parts.defer(() => stopAll(fronts));
 
@@ -113,24 +119,39 @@ export async function startApp(options: AppOptions): Promise<App> {
     const started = parts.move();
     return {
       store,
-      gatewayFingerprint: hostKey.fingerprint,
+      gatewayFingerprint: keys.hostKey.fingerprint,
       issuerUrl: issuer.url,
       fastCiphers: hasNativeCiphers,
       drainMs: config.gateway.limits.drainMs ?? defaultLimits.drainMs,
+      async leave() {
+        leave = 'all';
+        await started.disposeAsync();
+        return () => gateway.endLeft();
+      },
       [Symbol.asyncDispose]: () => started.disposeAsync(),
     };
   } catch (error) {
+    // Sessions from before must not end because this start fails.
+    leave = 'found';
     await stopAll(fronts);
     await parts.disposeAsync();
     throw error;
   }
 }
 
+/** What the gateway shows to people, and what to login nodes. */
+function loadGatewayKeys(dataDir: string): { hostKey: SshKeyFile; clientKey: SshKeyFile } {
+  return {
+    hostKey: loadSshKey(join(dataDir, 'keys/gateway_host_ed25519')),
+    clientKey: loadSshKey(join(dataDir, 'keys/gateway_client_ed25519')),
+  };
+}
+
 function startSync(deps: {
   config: Config;
   store: Store;
   clientKey: SshKeyFile;
-  gateway: Gateway;
+  gateway: Gateways;
   log: Logger;
   now(): number;
 }) {
@@ -153,25 +174,20 @@ function startSync(deps: {
     },
     subjectIssuer: subjectIssuer(config),
     intervalMs: config.sync.intervalMs,
+    recheckSessions: (clusterId) => gateway.recheck({ clusterId }),
     log,
     now,
   });
 }
 
 /** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */
-async function fillStore(store: Store, { config, installation }: AppOptions, at: number) {
+async function fillStore(store: Store, { config, installation }: AppOptions) {
   await raiseNextUid(store, config.uids.base, listHostIds());
-  if (installation) await createInstallation(store, installation.lab, installation.source, at);
+  if (installation) await createInstallation(store, installation.lab, installation.source);
   // Hashing takes a second of other threads' time: the rest starts meanwhile, and nobody can sign in yet.
-  const passwordsSet = setPasswords(store, installation?.passwords ?? new Map(), at);
+  const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});
   return { passwordsSet };
-}
-
-/** Closes the records of sessions that were open when the process ended without a stop. */
-async function recordLostSessions(store: Store, log: Logger, at: number): Promise<void> {
-  const lost = await closeLostSessions(store, new Date(at).toISOString());
-  if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
 }
 
 /** Loads what sign-ins need after a while. Returns how to cancel that. */
@@ -180,37 +196,6 @@ function warmSoon(issuer: TokenIssuer, log: Logger): () => void {
     issuer.warm().catch((error) => log.error('issuer.failed', { error }));
   }, warmAfterMs);
   return () => clearTimeout(warming);
-}
-
-/** The SSH gateway, which asks the store about every login, and again for as long as a session lives. */
-function openGateway(
-  config: Config,
-  deps: {
-    store: Store;
-    proxies: TrustedProxies;
-    hostKey: SshKeyFile;
-    clientKey: SshKeyFile;
-    records: SessionRecords;
-    log: Logger;
-    now(): number;
-  },
-): Promise<Gateway> {
-  const { store, proxies, hostKey, clientKey, records, log, now } = deps;
-  const { limits, proxyProtocol } = config.gateway;
-  const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
-  return startGateway({
-    listen: config.gateway.listen,
-    hostKey: hostKey.privateKey,
-    clientKey: clientKey.privateKey,
-    limits,
-    isProxy: (address) => proxies.has(address),
-    proxyProtocol: proxyProtocol ?? 'optional',
-    record: (event) => records.record(event),
-    authorize: createAuthorize({ store, graceMs, now }),
-    log,
-  }).catch((error: NodeJS.ErrnoException) => {
-    throw listenError(error, { name: 'SSH gateway', ...config.gateway.listen });
-  });
 }
 
 /** Logs how long each write took. */
@@ -230,11 +215,15 @@ async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(fronts.splice(0).map((front) => front.stop()));
 }
 
+const mostFilters = 50;
+
 /** Sessions are checked again after every commit that could end one. */
-function recheckOnChange(store: Store, gateway: Gateway, log: Logger): () => void {
+function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange((changes) => {
-    for (const change of changes) {
-      gateway.recheck(sessionsOf(change)).catch((error) => log.error('gateway.recheck.failed', { error }));
+    // One look at everybody costs less than one for each of thousands, as after a lab file.
+    const filters = changes.length > mostFilters ? [{}] : changes.map(sessionsOf);
+    for (const filter of filters) {
+      gateway.recheck(filter).catch((error) => log.error('gateway.recheck.failed', { error }));
     }
   });
 }

@@ -1,42 +1,38 @@
-/** A part of the composition root: whoever makes the tokens, elsewhere or here. */
+/** A part of the composition root: the issuer of tokens, elsewhere or embedded. */
 import type { RequestListener } from 'node:http';
-import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
+import { createLocalJWKSet, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import type { Config } from '../config/index.ts';
 import { hashNewPassword } from '../identity/password.ts';
 import { createRemoteIssuer } from '../identity/remote-issuer.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { TrustedProxies } from '../lib/source-address.ts';
 import type { Store } from '../store/index.ts';
-import { findPassword, findPasswordOfUser, setPassword } from '../store/passwords.ts';
-import { fromTime } from '../store/time.ts';
-import { findUserByEmail } from '../store/users.ts';
+import { findPassword, setPassword } from '../store/passwords.ts';
+import { findPersonByEmail } from '../store/people.ts';
 
 /** Gives people the passwords they have none of yet, at the embedded issuer. */
-export async function setPasswords(
-  store: Store,
-  passwords: ReadonlyMap<string, string>,
-  now: number,
-): Promise<void> {
+export async function setPasswords(store: Store, passwords: ReadonlyMap<string, string>): Promise<void> {
   const given = [...passwords].map(async ([email, password]) => {
-    const user = await findUserByEmail(store.read, email);
+    const user = await findPersonByEmail(store.read, email);
     // Setting a password again would end the sessions that it opened.
     if (!user || (await findPassword(store.read, email))) return;
     const hash = await hashNewPassword(password, { email });
-    await store.write((tx) => setPassword(tx, { userId: user.id, hash, now }));
+    await store.write((tx) => setPassword(tx, { userId: user.id, hash }));
   });
   await Promise.all(given);
 }
 
-/** What the rest needs to know of whoever makes the tokens. */
+/** What the rest needs to know of the issuer. */
 export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
-  /** What the header of an access token says; undefined where that is not settled. */
+  /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
   scopes: readonly string[] | undefined;
-  /** When a person's password was set: sign-ins from before are over. Undefined where another issuer keeps them. */
-  signInsSince: ((userId: string) => Promise<number | undefined>) | undefined;
+  /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
+  isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   /** The client that the /docs pages sign people in as. */
   docsClientId: string;
   /** Its own pages and endpoints; undefined for an issuer elsewhere. */
@@ -49,9 +45,9 @@ export interface TokenIssuer {
 /** Where tokens come from: the issuer elsewhere, or the embedded one. */
 export async function startIssuer(
   config: Config,
-  deps: { store: Store; proxies: TrustedProxies; log: Logger; now: () => number },
+  deps: { store: Store; proxies: TrustedProxies; log: Logger; clock: Clock },
 ): Promise<TokenIssuer> {
-  const { store, proxies, log, now } = deps;
+  const { store, proxies, log, clock } = deps;
   const { identity } = config;
   if (identity.issuer !== undefined) {
     return {
@@ -59,7 +55,7 @@ export async function startIssuer(
       scopes: identity.scopes,
       docsClientId: identity.cliClientId,
       handle: undefined,
-      signInsSince: undefined,
+      isSignInOver: undefined,
       tokenType: undefined,
       warm: async () => {},
       stop: async () => {},
@@ -80,7 +76,7 @@ export async function startIssuer(
     pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
     proxies,
     log,
-    now,
+    clock,
   });
   return {
     handle: issuer.handle,
@@ -88,10 +84,7 @@ export async function startIssuer(
     url,
     keys: createLocalJWKSet(issuer.jwks),
     tokenType: 'at+jwt',
-    async signInsSince(userId) {
-      const account = await findPasswordOfUser(store.read, userId);
-      return account && fromTime(account.passwordSetAt);
-    },
+    isSignInOver: issuer.isSignInOver,
     userinfo: async () => ({}),
     scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
     docsClientId,

@@ -1,13 +1,15 @@
 /**
- * Prometheus metrics, on an address of their own. They are made from the events that the rooms log, so that no room
+ * Prometheus metrics, on an address of their own. They are made from the events that other folders log, so that none of them
  * knows of them: `watch` wraps the logger, and a table below says which event counts as what.
  */
 import type { RequestListener } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Config } from '../config/index.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../lib/log.ts';
+import { measureInstallation } from './installation-metrics.ts';
 
 export interface Metrics {
-  /** The logger to hand to the rooms: what it is told, it counts and passes on. */
+  /** The logger to hand to the parts: it counts each event and passes it on. */
   watch(log: Logger): Logger;
   /** Answers `GET /metrics`; `sessions` says how many SSH sessions are open when asked. */
   handler(sessions: () => number): RequestListener;
@@ -16,10 +18,11 @@ export interface Metrics {
 const quick = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const slow = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-/** Makes the metrics of one server. */
-export function createMetrics(now: () => number): Metrics {
+/** Makes the metrics of one server; those of its files where its configuration is given. */
+export function createMetrics(now: () => number, config?: Config): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  if (config) measureInstallation(registry, config);
   const counts = createCounts(registry, now);
   const warnings = new Counter({
     name: 'andromeda_log_events_total',
@@ -62,6 +65,7 @@ function createCounts(registry: Registry, now: () => number): Counts {
     ...httpCounts(registry),
     ...syncCounts(registry, now),
     ...gatewayCounts(registry),
+    ...issuerCounts(registry),
     ...auditCounts(registry),
     ...storeCounts(registry),
   };
@@ -164,16 +168,37 @@ function gatewayCounts(registry: Registry): Counts {
     'Bytes of SSH sessions that ended, by direction',
     ['direction'],
   );
+  const refused = counter(
+    registry,
+    'andromeda_gateway_connections_refused_total',
+    'Connections to the SSH gateway that were refused before a login, by reason',
+    ['reason'],
+  );
   return {
+    'gateway.connection.refused': ({ reason }) => refused.inc({ reason }),
     'gateway.login.accepted': () => logins.inc({ result: 'accepted', reason: '' }),
     'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason }),
     'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {
-      // What follows a colon tells of one case.
+      // What follows a colon is about one case.
       closed.inc({ reason: why.split(':')[0] ?? '' });
       seconds.observe(durationMs / 1000);
       bytes.inc({ direction: 'up' }, bytesUp);
       bytes.inc({ direction: 'down' }, bytesDown);
     },
+  };
+}
+
+function issuerCounts(registry: Registry): Counts {
+  const signIns = counter(
+    registry,
+    'andromeda_sign_ins_total',
+    'Sign-ins at the embedded issuer, by result: done, refused (a wrong email or password), throttled',
+    ['result'],
+  );
+  return {
+    'issuer.sign_in': () => signIns.inc({ result: 'done' }),
+    'issuer.sign_in.refused': () => signIns.inc({ result: 'refused' }),
+    'issuer.sign_in.throttled': () => signIns.inc({ result: 'throttled' }),
   };
 }
 

@@ -1,12 +1,15 @@
 /** A part of the composition root: what the gateway tells of sessions goes to the audit trail, in order and later. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SessionEntry } from '../domain/audit.ts';
 import type { GatewayEvent } from '../gateway/events.ts';
 import { entryOf, repeatedEntry } from '../gateway/records.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
-import { appendSessionEntries, type SessionEntry } from '../store/session-records.ts';
+import { appendSessionEntries } from '../store/session-records.ts';
 
 export interface SessionRecords {
-  record(event: GatewayEvent): void;
+  /** Resolves when it is written, or lost because too many wait. It never fails. */
+  record(event: GatewayEvent): Promise<void>;
   /** Writes down what is left. */
   stop(): Promise<void>;
 }
@@ -22,17 +25,17 @@ const maxRepeats = 1_000;
 
 /** Takes events at once and writes them behind the scenes; what the disk refuses for a while is tried again. */
 export function startSessionRecords(store: Store, log: Logger): SessionRecords {
-  const waiting: SessionEntry[] = [];
+  const waiting: { entry: SessionEntry; done(): void }[] = [];
   const repeats = new Map<
     string,
     { event: GatewayEvent & { kind: 'refused' }; since: number; more: number }
   >();
   const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
   let lost = 0;
-  let stopped = false;
+  const stopping = new AbortController();
   let writing: Promise<void> | undefined;
 
-  function record(event: GatewayEvent) {
+  async function record(event: GatewayEvent): Promise<void> {
     if (event.kind !== 'refused') return push(entryOf(event));
     const { userId, clusterId } = event.subject;
     const key = JSON.stringify([userId, clusterId, event.reason, event.attempt.remoteAddress]);
@@ -42,10 +45,10 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
       known.more += 1;
       return;
     }
-    if (known?.more) push(repeatedEntry(known.event, known.more));
+    if (known?.more) void push(repeatedEntry(known.event, known.more));
     if (repeats.size >= maxRepeats) sweep(Number.POSITIVE_INFINITY);
     repeats.set(key, { event, since: event.at, more: 0 });
-    push(entryOf(event));
+    return push(entryOf(event));
   }
 
   /** Writes down the counts of those that began before. */
@@ -53,33 +56,37 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
     for (const [key, { event, since, more }] of repeats) {
       if (since > before) continue;
       repeats.delete(key);
-      if (more > 0) push(repeatedEntry(event, more));
+      if (more > 0) void push(repeatedEntry(event, more));
     }
   }
 
-  function push(entry: SessionEntry) {
+  function push(entry: SessionEntry): Promise<void> {
     if (waiting.length >= maxWaiting) {
       lost += 1;
-      return;
+      return Promise.resolve();
     }
-    waiting.push(entry);
+    const written = new Promise<void>((done) => waiting.push({ entry, done }));
     writing ??= write().finally(() => {
       writing = undefined;
     });
+    return written;
   }
 
   async function write() {
-    // Not in the turn in which somebody's login or keystroke is being handled.
+    // Not in the iteration of the event loop that handles somebody's login or keystroke.
     await new Promise((resolve) => setImmediate(resolve));
     while (waiting.length > 0) {
       const page = waiting.slice(0, pageSize);
       try {
-        await appendSessionEntries(store, page);
-        waiting.splice(0, page.length);
+        await appendSessionEntries(
+          store,
+          page.map(({ entry }) => entry),
+        );
+        for (const { done } of waiting.splice(0, page.length)) done();
       } catch (error) {
         log.error('gateway.records.failed', { error, waiting: waiting.length, lost });
-        if (stopped) return;
-        await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+        if (stopping.signal.aborted) return;
+        await sleep(retryMs, undefined, { signal: stopping.signal }).catch(() => {});
       }
     }
     if (lost > 0) log.error('gateway.records.lost', { lost });
@@ -91,7 +98,7 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
     async stop() {
       clearInterval(sweeper);
       sweep(Number.POSITIVE_INFINITY);
-      stopped = true;
+      stopping.abort();
       await writing;
     },
   };

@@ -2,7 +2,7 @@
  * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
  * trail and heads in a file and at a syslog server. It reads the trail and never writes to it.
  *
- * Flow: entries come (whoever writes them) → `signer.ts` signs a head at intervals, on demand and at the end →
+ * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
  * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`).
  */
 import { join } from 'node:path';

@@ -1,9 +1,10 @@
 /** The installation's key for heads of the audit trail: Ed25519, in a file that is made when it is missing. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type AuditHead, auditPublicKey, headText, type SignedHead } from '../domain/audit-head.ts';
 import { DomainError } from '../domain/error.ts';
+import { writeWhole } from '../lib/whole-file.ts';
 
 export interface AuditKey {
   /** As `auditPublicKey` writes it. */
@@ -16,9 +17,7 @@ export function loadAuditKey(file: string): AuditKey {
   if (!existsSync(file)) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const { privateKey } = generateKeyPairSync('ed25519');
-    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-    writeFileSync(`${file}.new`, pem, { mode: 0o600, flush: true });
-    renameSync(`${file}.new`, file);
+    writeWhole(file, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
   }
   const key = readKey(file);
   const publicKey = auditPublicKey(createPublicKey(key));

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SignedHead } from '../domain/audit-head.ts';
+import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { type AuditPosition, findPosition, listHeads, setPosition } from '../store/audit-heads.ts';
@@ -140,8 +141,4 @@ function message(
 /** JSON whose strings hold nothing that a terminal or a collector could take for something else. */
 function toAscii(json: string): string {
   return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -19,9 +19,10 @@ export interface AuditSigner {
 const pageSize = 200;
 
 export function createSigner(store: Store, key: AuditKey, now: () => number): AuditSigner {
-  // The memory of this process, and not the database, says what was signed last: the database may have been changed.
+  // In memory and not from the database, which somebody may have changed.
   let last: SignedHead | undefined;
-  let running: Promise<SignedHead | undefined> | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+  let queued: Promise<SignedHead | undefined> | undefined;
 
   async function sign(): Promise<SignedHead | undefined> {
     last ??= await ownLastHead();
@@ -39,7 +40,7 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
     return head;
   }
 
-  /** What another key has signed, or nobody, says nothing: then the whole trail is read again. */
+  /** The last head, if this key signed it. Without one, the whole trail is read again. */
   async function ownLastHead(): Promise<SignedHead | undefined> {
     const head = await findLastHead(store.read);
     return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
@@ -63,11 +64,15 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
   }
 
   return {
+    /** One that runs may have read past an entry that is there now, so who asks meanwhile gets the next one. */
     sign() {
-      running ??= sign().finally(() => {
-        running = undefined;
+      queued ??= running.then(() => {
+        queued = undefined;
+        const run = sign();
+        running = run.catch(() => {});
+        return run;
       });
-      return running;
+      return queued;
     },
   };
 }

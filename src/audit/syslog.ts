@@ -13,7 +13,7 @@ export interface SyslogAddress {
   protocol: 'udp' | 'tcp' | 'tls';
   host: string;
   port: number;
-  /** PEM; whom to trust over TLS in the place of the well-known authorities. */
+  /** PEM: the authorities to trust over TLS, instead of the well-known ones. */
   ca: Buffer | undefined;
 }
 

@@ -1,14 +1,20 @@
 /** The commercial record of clusters, and their access lists. */
-import { accessListHash, accessListState, type Delivery, observationState } from '../domain/access-list.ts';
+import {
+  type AccessList,
+  accessListHash,
+  accessListState,
+  type Delivery,
+  observationState,
+} from '../domain/access-list.ts';
 import { type Cluster, isInService, recordAt } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
+import type { Observation } from '../domain/observation.ts';
 import { homeOf } from '../domain/username.ts';
-import { type AccessList, readAccessList } from '../store/access-lists.ts';
+import { readAccessList } from '../store/access-lists.ts';
 import { findCluster, listOrganizationClusters } from '../store/clusters.ts';
 import type { Reader } from '../store/index.ts';
-import { findMembership } from '../store/members.ts';
-import { findObservation, type Observation } from '../store/observations.ts';
-import { fromTime } from '../store/time.ts';
+import { findMembership } from '../store/memberships.ts';
+import { findObservation } from '../store/observations.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
@@ -50,10 +56,10 @@ export async function getClusterAccess(
     generation: list.generation,
     state: accessListState(delivery),
     observation_state: observationState(delivery),
-    desired_generation: list.desired_generation,
-    observed_generation: observation?.desired_generation ?? null,
+    desired_generation: list.desiredGeneration,
+    observed_generation: observation?.desiredGeneration ?? null,
     source_hash: accessListHash(users),
-    updated_at: list.updated_at,
+    updated_at: list.updatedAt,
     users: users.map((user) => ({
       user_id: user.userId,
       username: user.username,
@@ -94,14 +100,10 @@ export function deliveryOf(
   const isAsked = isInService(cluster);
   return {
     generation: list.generation,
-    acceptedGeneration: list.accepted_generation,
+    acceptedGeneration: list.acceptedGeneration,
     rejection: list.rejection,
-    observation: observation && {
-      observedAt: fromTime(observation.observed_at),
-      manifestGeneration: observation.manifest_generation,
-      failure: observation.failure,
-    },
-    now: isAsked || !observation ? now : fromTime(observation.observed_at),
+    observation,
+    now: isAsked || !observation ? now : observation.observedAt,
   };
 }
 

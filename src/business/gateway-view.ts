@@ -8,7 +8,7 @@ export interface GatewayView {
   hostKey: string;
   /** What it shows to login nodes. */
   publicKey: string;
-  sessions(): readonly SshSession[];
+  sessions(): Promise<readonly SshSession[]>;
   /** Ends a session with a word to the person; whether there was one. */
   close(sessionId: string, text: string): boolean;
 }

@@ -7,17 +7,18 @@
 import type { operations } from '../api/business.ts';
 import type { OperationsOf } from '../domain/operation.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
+import { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
 import { setLoginPreferences } from './login-preferences.ts';
 import { getMe } from './me.ts';
 import {
   getMemberKubernetesAccess,
   getMemberPermissions,
-  listMembers,
   operatorSetMemberPermissions,
   setMemberPermissions,
-} from './members.ts';
+} from './member-permissions.ts';
 import {
   addMember,
+  listMembers,
   operatorAddMember,
   operatorRemoveMember,
   operatorSetMemberRole,
@@ -66,6 +67,7 @@ import {
 } from './operator/reservations.ts';
 import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
+import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 import {
   createPurchase,
   listPurchases,
@@ -73,9 +75,7 @@ import {
   operatorDeclinePurchase,
   operatorListPurchases,
   quotePurchase,
-} from './purchases.ts';
-import { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './resource-grants.ts';
-import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
+} from './storage-purchases.ts';
 
 /** By their names in the document; the other way to call an operation (`x-alias-of`) is answered by that operation. */
 export const businessOperations = {

@@ -2,7 +2,7 @@
 import { parseLoginShell } from '../domain/login-shell.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { runCommand } from '../store/commands.ts';
-import { updateLoginShell } from '../store/users.ts';
+import { updateLoginShell } from '../store/people.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** Sets the login shell. Sending the one that is set already starts nothing on the clusters. */
@@ -13,17 +13,13 @@ export async function setLoginPreferences(
   const shell = parseLoginShell(body.shell);
   return runCommand(
     store,
+    { caller, command, now },
     {
       operation: 'setLoginPreferences',
-      headers: command,
-      caller,
-      request: [shell],
-      about: { target: caller.userId, subject_user_id: caller.userId, details: shell },
-      now,
-    },
-    {
+      meaning: [shell],
+      about: { target: caller.userId, subjectUserId: caller.userId, details: shell },
       async apply(tx, commandId) {
-        await updateLoginShell(tx, caller.userId, shell, now);
+        await updateLoginShell(tx, caller.userId, shell);
         return { result: { shell, command_id: commandId } };
       },
     },

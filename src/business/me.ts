@@ -1,8 +1,8 @@
 /** The signed-in person. */
 import { DomainError } from '../domain/error.ts';
 import type { Membership } from '../domain/membership.ts';
-import { listMembershipsOf } from '../store/members.ts';
-import { findUser } from '../store/users.ts';
+import { listMembershipsOf } from '../store/memberships.ts';
+import { findPerson } from '../store/people.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
@@ -11,7 +11,7 @@ export async function getMe(
   { caller }: BusinessRequest<'getMe'>,
 ): Promise<BusinessReply<'getMe'>> {
   const [user, memberships] = await Promise.all([
-    findUser(store.read, caller.userId),
+    findPerson(store.read, caller.userId),
     listMembershipsOf(store.read, caller.userId),
   ]);
   if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
@@ -19,13 +19,13 @@ export async function getMe(
   return {
     user: {
       id: user.id,
-      primary_email: user.primary_email,
-      display_name: user.display_name,
-      ...(user.preferred_username === null ? {} : { preferred_username: user.preferred_username }),
-      login_shell: user.login_shell,
+      primary_email: user.email,
+      display_name: user.displayName,
+      ...(user.preferredUsername === null ? {} : { preferred_username: user.preferredUsername }),
+      login_shell: user.loginShell,
       lifecycle_state: 'active',
-      created_at: user.created_at,
-      updated_at: user.updated_at,
+      created_at: user.createdAt,
+      updated_at: user.updatedAt,
     },
     memberships: memberships.map(membershipBody),
     ...(only && !another ? { default_org_id: only.organizationId } : {}),

@@ -7,27 +7,39 @@ import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
 import type { About } from '../store/attempts.ts';
-import { type CommandBody, runCommand } from '../store/commands.ts';
+import { cached } from '../store/cache.ts';
+import { type Command, runCommand } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
-import { findMember, findMembership } from '../store/members.ts';
 import {
   createMembership,
   removeMembership,
   updateMemberRole,
   updateUsername,
-} from '../store/memberships.ts';
-import { findOrCreateUser } from '../store/users.ts';
+} from '../store/membership-changes.ts';
+import { findMember, findMembership, listMembers as listOrganizationMembers } from '../store/memberships.ts';
+import { findOrCreatePerson } from '../store/people.ts';
 import { membershipBody } from './me.ts';
-import { memberNotFound } from './members.ts';
-import type { BusinessDeps, BusinessRequest } from './operation.ts';
+import { memberNotFound } from './member-permissions.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
+
+/** Every member, oldest membership first. */
+export async function listMembers(
+  { store }: BusinessDeps,
+  { caller, path }: BusinessRequest<'listMembers'>,
+): Promise<BusinessReply<'listMembers'>> {
+  if (!(await findMembership(store.read, path.orgID, caller.userId))) throw organizationNotFound();
+  return cached(store, `members/${path.orgID}`, async () => ({
+    members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody),
+  }));
+}
 
 interface Authority {
   /** What its commands are called in the audit trail. */
   name(operation: string): string;
   /** Whether the caller may manage an organization's owners, or only its other members. Throws when neither. */
-  of(db: Reader, orgId: string, userId: string): Promise<'owners' | 'others'>;
+  of(db: Reader, organizationId: string, userId: string): Promise<'owners' | 'others'>;
 }
 
 const ofOwnersAndAdmins: Authority = { name: (operation) => operation, of: authorityOfMember };
@@ -36,17 +48,21 @@ const ofOperators: Authority = {
   of: authorityOfOperator,
 };
 
-async function authorityOfMember(db: Reader, orgId: string, userId: string): Promise<'owners' | 'others'> {
-  const membership = await findMembership(db, orgId, userId);
+async function authorityOfMember(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<'owners' | 'others'> {
+  const membership = await findMembership(db, organizationId, userId);
   if (!membership) throw organizationNotFound();
   if (membership.role === 'owner') return 'owners';
   if (membership.role === 'admin') return 'others';
   throw new DomainError('forbidden', 'Only owners and admins of the organization manage its members.');
 }
 
-async function authorityOfOperator(db: Reader, orgId: string, userId: string): Promise<'owners'> {
+async function authorityOfOperator(db: Reader, organizationId: string, userId: string): Promise<'owners'> {
   await requireStaff(db, userId, 'staff.operate');
-  await requireOrganization(db, orgId);
+  await requireOrganization(db, organizationId);
   return 'owners';
 }
 
@@ -67,35 +83,38 @@ function byBoth<Asked, Reply>(run: (deps: BusinessDeps, request: Asked, authorit
 }
 
 function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authority: Authority) {
-  const { orgID: orgId } = request.path;
+  const { orgID: organizationId } = request.path;
   const { email, name, role = 'member', username } = request.body;
   const wanted = [...new Set(request.body.permissions)].sort();
   const meaning = [foldEmail(email), name ?? '', role, username ?? '', wanted];
-  const about = { target: `${orgId}/${foldEmail(email)}`, details: `role ${role}` };
+  const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
   return manage(deps, request, { operation: 'addMember', meaning, about }, authority, {
     concernsOwners: async () => role === 'owner',
-    async change(tx, now) {
+    async change(tx) {
       const permissions = wanted.map(requireGrantable);
       if (role !== 'member' && permissions.length > 0) {
         throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
       }
-      const { userId } = await findOrCreateUser(tx, { email, displayName: name }, now);
-      await createMembership(tx, { orgId, userId, email, role, username, permissions });
-      return { result: await memberBody(tx, orgId, userId), about: { subject_user_id: userId } };
+      const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
+      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
+      return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
     },
   });
 }
 
 function setRole(deps: BusinessDeps, request: BusinessRequest<'setMemberRole'>, authority: Authority) {
-  const { orgID: orgId, userID: userId } = request.path;
+  const { orgID: organizationId, userID: userId } = request.path;
   const { role } = request.body;
-  const about = { ...aboutMember(orgId, userId), details: `role → ${role}` };
+  const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
   return manage(deps, request, { operation: 'setMemberRole', meaning: [userId, role], about }, authority, {
-    concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, orgId, userId)) === 'owner',
+    concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
-      const before = await roleOf(tx, orgId, userId);
-      await updateMemberRole(tx, { orgId, userId, role });
-      return { result: await memberBody(tx, orgId, userId), about: { details: `role ${before} → ${role}` } };
+      const before = await roleOf(tx, organizationId, userId);
+      await updateMemberRole(tx, { organizationId, userId, role });
+      return {
+        result: await memberBody(tx, organizationId, userId),
+        about: { details: `role ${before} → ${role}` },
+      };
     },
   });
 }
@@ -105,35 +124,38 @@ function setUsername(
   request: BusinessRequest<'setMemberUsername'>,
   authority: Authority,
 ) {
-  const { orgID: orgId, userID: userId } = request.path;
+  const { orgID: organizationId, userID: userId } = request.path;
   const { username } = request.body;
-  const about = { ...aboutMember(orgId, userId), details: `username → ${username.slice(0, 80)}` };
+  const about = { ...aboutMember(organizationId, userId), details: `username → ${username.slice(0, 80)}` };
   return manage(
     deps,
     request,
     { operation: 'setMemberUsername', meaning: [userId, username], about },
     authority,
     {
-      concernsOwners: async (tx) => (await roleOf(tx, orgId, userId)) === 'owner',
+      concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
       async change(tx) {
-        const { username: before } = (await requireMember(tx, orgId, userId)).username;
-        await updateUsername(tx, { orgId, userId, username });
+        const { username: before } = (await requireMember(tx, organizationId, userId)).username;
+        await updateUsername(tx, { organizationId, userId, username });
         const details = `username ${before} → ${username}`;
-        return { result: await memberBody(tx, orgId, userId), about: { details } };
+        return { result: await memberBody(tx, organizationId, userId), about: { details } };
       },
     },
   );
 }
 
 function remove(deps: BusinessDeps, request: BusinessRequest<'removeMember'>, authority: Authority) {
-  const { orgID: orgId, userID: userId } = request.path;
-  const about = aboutMember(orgId, userId);
+  const { orgID: organizationId, userID: userId } = request.path;
+  const about = aboutMember(organizationId, userId);
   return manage(deps, request, { operation: 'removeMember', meaning: [userId], about }, authority, {
-    concernsOwners: async (tx) => (await roleOf(tx, orgId, userId)) === 'owner',
+    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
-      const before = await roleOf(tx, orgId, userId);
-      await removeMembership(tx, { orgId, userId });
-      return { result: { organization_id: orgId, user_id: userId }, about: { details: `was ${before}` } };
+      const before = await roleOf(tx, organizationId, userId);
+      await removeMembership(tx, { organizationId, userId });
+      return {
+        result: { organization_id: organizationId, user_id: userId },
+        about: { details: `was ${before}` },
+      };
     },
   });
 }
@@ -146,43 +168,46 @@ function manage<T>(
   authority: Authority,
   body: {
     concernsOwners(tx: Tx): Promise<boolean>;
-    change(tx: Tx, now: number): ReturnType<CommandBody<T>['apply']>;
+    change(tx: Tx): ReturnType<Command<T>['apply']>;
   },
 ): Promise<CommandReply<T>> {
-  const { orgID: orgId } = path;
+  const { orgID: organizationId } = path;
   const { meaning } = what;
   const operation = authority.name(what.operation);
-  const about = { ...what.about, organization_id: orgId };
+  const about = { ...what.about, organizationId };
   return runCommand<T>(
     store,
-    { operation, headers: command, caller, request: [orgId, ...meaning], about, now },
+    { caller, command, now },
     {
+      operation,
+      meaning: [organizationId, ...meaning],
+      about,
       async authorize(tx) {
-        const manages = await authority.of(tx.db, orgId, caller.userId);
+        const manages = await authority.of(tx.db, organizationId, caller.userId);
         if (manages === 'owners' || !(await body.concernsOwners(tx))) return;
         throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
       },
-      apply: (tx) => body.change(tx, now),
+      apply: body.change,
     },
   );
 }
 
-function aboutMember(orgId: string, userId: string): About {
-  return { target: `${orgId}/${userId}`, subject_user_id: userId };
+function aboutMember(organizationId: string, userId: string): About {
+  return { target: `${organizationId}/${userId}`, subjectUserId: userId };
 }
 
-async function memberBody(tx: Tx, orgId: string, userId: string) {
-  return membershipBody(await requireMember(tx, orgId, userId));
+async function memberBody(tx: Tx, organizationId: string, userId: string) {
+  return membershipBody(await requireMember(tx, organizationId, userId));
 }
 
-async function requireMember(tx: Tx, orgId: string, userId: string) {
-  const member = await findMember(tx.db, orgId, userId);
+async function requireMember(tx: Tx, organizationId: string, userId: string) {
+  const member = await findMember(tx.db, organizationId, userId);
   if (!member) throw memberNotFound();
   return member;
 }
 
-async function roleOf(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
-  return (await findMembership(tx.db, orgId, userId))?.role;
+async function roleOf(tx: Tx, organizationId: string, userId: string): Promise<Role | undefined> {
+  return (await findMembership(tx.db, organizationId, userId))?.role;
 }
 
 function requireGrantable(key: string): PermissionKey {

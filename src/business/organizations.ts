@@ -4,7 +4,7 @@ import type { CommandReply } from '../domain/operation.ts';
 import type { Organization } from '../domain/organization.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
-import { findMembership } from '../store/members.ts';
+import { findMembership } from '../store/memberships.ts';
 import * as organizations from '../store/organizations.ts';
 import { findOrganization } from '../store/organizations.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -27,29 +27,32 @@ export function retireOrganization(
   { store }: BusinessDeps,
   { caller, path, command, now }: BusinessRequest<'retireOrganization'>,
 ): Promise<CommandReply<BusinessReply<'retireOrganization'>>> {
-  const orgId = path.orgID;
-  const about = { target: orgId, organization_id: orgId };
+  const organizationId = path.orgID;
+  const about = { target: organizationId, organizationId };
   return runCommand(
     store,
-    { operation: 'retireOrganization', headers: command, caller, request: [orgId], about, now },
+    { caller, command, now },
     {
+      operation: 'retireOrganization',
+      meaning: [organizationId],
+      about,
       async authorize(tx) {
-        const membership = await findMembership(tx.db, orgId, caller.userId);
+        const membership = await findMembership(tx.db, organizationId, caller.userId);
         if (!membership) throw organizationNotFound();
         if (membership.role === 'owner') return;
         throw new DomainError('forbidden', 'Only an owner can retire the organization.');
       },
       async apply(tx) {
-        await organizations.retireOrganization(tx, orgId);
-        return { result: organizationBody(await requireOrganization(tx.db, orgId)) };
+        await organizations.retireOrganization(tx, organizationId);
+        return { result: organizationBody(await requireOrganization(tx.db, organizationId)) };
       },
     },
   );
 }
 
 /** The organization with this ID. Throws `not_found`. */
-export async function requireOrganization(db: Reader, orgId: string): Promise<Organization> {
-  const organization = await findOrganization(db, orgId);
+export async function requireOrganization(db: Reader, organizationId: string): Promise<Organization> {
+  const organization = await findOrganization(db, organizationId);
   if (!organization) throw new DomainError('not_found', 'There is no such organization.');
   return organization;
 }

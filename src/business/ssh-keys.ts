@@ -28,15 +28,11 @@ export async function registerSshKey(
   const userId = caller.userId;
   return runCommand(
     store,
+    { caller, command, now },
     {
       operation: 'registerSshKey',
-      headers: command,
-      caller,
-      request: [key.material],
-      about: { target: 'ssh_key', subject_user_id: userId, details: key.fingerprint },
-      now,
-    },
-    {
+      meaning: [key.material],
+      about: { target: 'ssh_key', subjectUserId: userId, details: key.fingerprint },
       async apply(tx, commandId) {
         const made = await keys.createSshKey(tx, { userId, key, commandId });
         return { result: keyReply(made, commandId), about: { target: made.key.id } };
@@ -56,15 +52,11 @@ export async function revokeSshKey(
   }
   return runCommand(
     store,
+    { caller, command, now },
     {
       operation: 'revokeSshKey',
-      headers: command,
-      caller,
-      request: [keyId],
-      about: { target: keyId, subject_user_id: caller.userId },
-      now,
-    },
-    {
+      meaning: [keyId],
+      about: { target: keyId, subjectUserId: caller.userId },
       async apply(tx, commandId) {
         const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId });
         return { result: keyReply(revoked, commandId), about: { details: revoked.key.fingerprint } };

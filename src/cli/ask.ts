@@ -14,6 +14,11 @@ export function ask(question: string): Promise<string> {
   return conversation(process.stderr, (next) => next(question));
 }
 
+/** Asks whether to go on; throws where the answer is not yes. */
+export async function confirm(question: string): Promise<void> {
+  if (!/^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim())) throw failure('Nothing was changed.');
+}
+
 /** A password: typed twice without showing it, or the first line of standard input where nobody can be asked. */
 export async function newPassword(email: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

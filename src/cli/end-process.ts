@@ -1,4 +1,4 @@
-/** Ends the process although native code does not return: Node waits for its threads, whatever they wait for. */
+/** Ends the process although native code has not returned: Node would wait for its threads. */
 import { exitArguments } from '../lib/packaging.ts';
 
 let hasThreadLeft = false;

@@ -28,7 +28,7 @@ export function selectEnvironment(options: EnvironmentOptions, env = process.env
   };
 }
 
-/** A Platform base URL in its one spelling: the key under which sessions are kept. */
+/** A Platform base URL in its one spelling: the key under which sessions are stored. */
 export function parsePlatformUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || !url.hostname)

@@ -4,7 +4,7 @@ import { usage } from './exit.ts';
 import { example } from './flags.ts';
 import { interruptible } from './interrupt.ts';
 import { startProgress } from './progress.ts';
-import type { InstallationOptions, ServerCommands, ServiceOptions } from './server-commands.ts';
+import type { CheckOptions, InstallationOptions, ServerCommands, ServiceOptions } from './server-commands.ts';
 
 /** Adds them all. */
 export function addInstallation(
@@ -12,6 +12,20 @@ export function addInstallation(
   server: ServerCommands,
   finish: (status: number) => void,
 ): void {
+  program
+    .command('check')
+    .description('say whether the service could start: settings, files, certificates, ports, database')
+    .addOption(configOption())
+    .option('--quiet', 'only print what is not well', false)
+    .addHelpText('after', example('andromeda check --config andromeda.yaml'))
+    .action(async (options: CheckOptions) => finish(await server.check(options)));
+  program
+    .command('doctor')
+    .description('say whether an installation is well: database, audit trail, keys, disk, clock, backups')
+    .addOption(configOption())
+    .option('--quiet', 'only print what is not well', false)
+    .addHelpText('after', example('andromeda doctor --config andromeda.yaml'))
+    .action(async (options: CheckOptions) => finish(await server.doctor(options)));
   which(
     program
       .command('backup')
@@ -43,6 +57,15 @@ export function addInstallation(
     .option('--dry-run', 'only print what it would do', false)
     .addHelpText('after', example('andromeda service install --dry-run', 'sudo ./andromeda service install'))
     .action(async (options: ServiceOptions) => finish(await server.installService(options)));
+  service
+    .command('upgrade')
+    .description('put a new program in place, and go on with it; the old one comes back if it does not serve')
+    .argument('<file>', 'the new program')
+    .addOption(unitConfigOption())
+    .addHelpText('after', example('sudo andromeda service upgrade ./andromeda-0.2.0-linux-x64'))
+    .action(async (file: string, options: { config: string }) =>
+      finish(await server.upgradeService({ file, ...options })),
+    );
   unit(service.command('print').description('print the unit'))
     .addHelpText('after', example('andromeda service print > andromeda.service'))
     .action(async (options: Omit<ServiceOptions, 'dryRun'>) =>
@@ -51,9 +74,14 @@ export function addInstallation(
 }
 
 function which(command: Command): Command {
-  return command
-    .option('--config <file>', 'the installation (andromeda.yaml, else /etc/andromeda/andromeda.yaml)')
-    .option('--data <dir>', 'its data directory, in place of that');
+  return command.addOption(configOption()).option('--data <dir>', 'its data directory, in place of that');
+}
+
+function configOption(): Option {
+  return new Option(
+    '--config <file>',
+    'the installation (andromeda.yaml, else /etc/andromeda/andromeda.yaml)',
+  );
 }
 
 function checked(options: InstallationOptions): InstallationOptions {
@@ -64,11 +92,13 @@ function checked(options: InstallationOptions): InstallationOptions {
 
 function unit(command: Command): Command {
   return command
-    .addOption(
-      new Option('--config <file>', 'the configuration it runs with').default(
-        '/etc/andromeda/andromeda.yaml',
-      ),
-    )
+    .addOption(unitConfigOption())
     .addOption(new Option('--user <name>', 'the account it runs as').default('andromeda'))
     .addOption(new Option('--root <dir>', 'install into this directory, for an image').default('/'));
+}
+
+function unitConfigOption(): Option {
+  return new Option('--config <file>', 'the configuration it runs with').default(
+    '/etc/andromeda/andromeda.yaml',
+  );
 }

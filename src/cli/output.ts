@@ -1,6 +1,6 @@
 /**
  * Data goes to stdout, every message for the person goes to stderr. No colour is used, so NO_COLOR holds. What is written
- * here cannot drive the terminal, whoever chose the text.
+ * here cannot drive the terminal, also where the text comes from a server.
  */
 import { CommanderError } from 'commander';
 import { DomainError } from '../domain/error.ts';

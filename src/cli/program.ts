@@ -164,7 +164,7 @@ function addVersion(program: Command, server: ServerCommands, done: (outcome: Ou
 }
 
 /** What a command line begins with that needs none of the everyday commands. */
-const installation = ['backup', 'restore', 'service'];
+const installation = ['check', 'doctor', 'backup', 'restore', 'service'];
 const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', ...installation];
 
 /** Adds the one that was asked for; all of them where the program explains itself. */
@@ -195,7 +195,8 @@ Exit statuses:
   2    the command line is wrong   7    the service cannot be reached
   3    you are not signed in       130  Ctrl-C
   4    you may not do that
-\`call\` and \`auth\` know 0, 1, 2 and 130 only; \`ssh\` ends with the status of ssh itself.`;
+\`call\` and \`auth\` know 0, 1, 2 and 130 only; \`ssh\` ends with the status of ssh itself. \`serve\` ends
+with 78 where its configuration or its data cannot be used, and with 69 where a port is taken.`;
 
 const credentialStore = `
 The session is kept in the operating system's credential store or, where there is none, in a file

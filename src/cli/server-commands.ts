@@ -18,6 +18,11 @@ export interface InstallationOptions {
   data?: string;
 }
 
+export interface CheckOptions {
+  config?: string;
+  quiet: boolean;
+}
+
 export interface ServiceOptions {
   config: string;
   user: string;
@@ -39,8 +44,14 @@ export interface ServerCommands {
   ): Promise<number>;
   /** Restores a backup. Resolves to the exit status. */
   restore(file: string, options: InstallationOptions): Promise<number>;
+  /** Says whether the service could start from a configuration. Resolves to the exit status. */
+  check(options: CheckOptions): Promise<number>;
+  /** Says whether an installation is well. Resolves to the exit status. */
+  doctor(options: CheckOptions): Promise<number>;
   /** Sets the service up under systemd. Resolves to the exit status. */
   installService(options: ServiceOptions): Promise<number>;
+  /** Puts another program in the place of the one that systemd runs. Resolves to the exit status. */
+  upgradeService(options: { file: string; config: string }): Promise<number>;
   printUnit(options: ServiceOptions): Promise<number>;
   /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;

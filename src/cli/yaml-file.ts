@@ -1,6 +1,7 @@
 /** YAML files that people write, read with a sentence that names the line of an error. */
 import { createReadStream } from 'node:fs';
 import { escapeControls } from '../domain/visible-text.ts';
+import { messageOf } from '../lib/error-message.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
@@ -61,7 +62,7 @@ function toValue(file: string, document: { toJS(): unknown }): unknown {
     return document.toJS();
   } catch (error) {
     // Aliases that name each other, or too many of them.
-    throw failure(`${file}: ${error instanceof Error ? error.message : error}.`, error);
+    throw failure(`${file}: ${messageOf(error)}.`, error);
   }
 }
 

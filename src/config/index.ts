@@ -22,7 +22,7 @@ export interface HttpConfig {
   listen: Address;
   /** What people and programs call it from outside, without a slash at the end. */
   url: string;
-  tls: { cert: Buffer; key: Buffer } | undefined;
+  tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } | undefined;
 }
 
 export type ProxyProtocol = 'required' | 'optional' | 'off';
@@ -37,6 +37,10 @@ export interface Config {
     listen: Address;
     hostname: string;
     port: number;
+    /** How many processes it has of its own; 0: it is in the service's. */
+    processes: number;
+    /** Whose these are, where the service is root; its own, or those of the usual account, when left out. */
+    account?: string;
     /** Where they differ from the gateway's own. */
     limits: GatewayLimitsConfig;
     /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
@@ -47,14 +51,14 @@ export interface Config {
     issuer: string | undefined;
     audiences: readonly string[];
     cliClientId: string;
-    /** Scopes that discovery tells clients to ask for, where the issuer does not know the usual ones. */
+    /** Scopes that clients request by way of discovery, where the issuer does not know the usual ones. */
     scopes: readonly string[] | undefined;
     /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
     kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
     embedded: HttpConfig;
   };
-  /** Addresses and networks of proxies whose word about their clients counts. */
+  /** Addresses and networks of proxies whose headers about their clients are trusted. */
   trustedProxies: readonly string[];
   /** HTTP connections of one address, and of everybody together, at each listener. */
   http: { connectionsPerSource: number; connections: number };
@@ -87,6 +91,8 @@ interface RawConfig {
     listen?: string;
     hostname?: string;
     port?: number;
+    processes?: number;
+    account?: string;
     limits?: RawGatewayLimits;
     proxyProtocol?: ProxyProtocol;
   };
@@ -134,6 +140,8 @@ const schema = section({
     listen: text,
     hostname: text,
     port,
+    processes: { type: 'integer', minimum: 0, maximum: 64 },
+    account: { type: 'string', pattern: '^[a-z_][a-z0-9_-]{0,30}$' },
     limits: gatewayLimitsSchema,
     proxyProtocol: { type: 'string', enum: ['required', 'optional', 'off'] },
   }),
@@ -237,9 +245,11 @@ function readHttp(
   defaultPort: number,
 ): HttpConfig {
   const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
-  const tls = given.tls && {
-    cert: readFile(file, `${name}.tls.cert`, here(given.tls.cert)),
-    key: readFile(file, `${name}.tls.key`, here(given.tls.key)),
+  const files = given.tls && { certFile: here(given.tls.cert), keyFile: here(given.tls.key) };
+  const tls = files && {
+    ...files,
+    cert: readFile(file, `${name}.tls.cert`, files.certFile),
+    key: readFile(file, `${name}.tls.key`, files.keyFile),
   };
   // Tokens and passwords cross these connections, so they cross no network in the clear.
   if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
@@ -271,6 +281,8 @@ function readGateway(file: string, given: NonNullable<RawConfig['gateway']>): Co
     listen,
     hostname: given.hostname ?? listen.host,
     port: given.port ?? 22,
+    processes: given.processes ?? 1,
+    ...(given.account !== undefined && { account: given.account }),
     limits: readGatewayLimits(given.limits),
     ...(given.proxyProtocol && { proxyProtocol: given.proxyProtocol }),
   };

@@ -2,16 +2,16 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 
-/** Whether a path is a directory or something below it, as the text says. */
+/** Whether a path is a directory or something below it, by its text alone. */
 export function isWithin(path: string, directory: string): boolean {
   const way = relative(directory, path);
   return way === '' || (way !== '..' && !way.startsWith('../') && !isAbsolute(way));
 }
 
 /**
- * Why a file must not be named, in words that follow its path; undefined where it may. The words are the same whether or
+ * Why a file must not be named, as a clause that follows its path; undefined where it may. The clause is the same whether or
  * not there is such a file. `directory` undefined: none may. Symbolic links count as what they lead to, and where they
- * stand must be within the directory as well, or somebody else on the host could turn them round later.
+ * stand must be within the directory as well, or somebody else on the host could change where they lead later.
  */
 export function refusalOfFile(
   path: string,

@@ -5,7 +5,7 @@ import { parseDocument } from 'yaml';
 import { DomainError } from '../domain/error.ts';
 
 /**
- * The file's content, checked. Throws `invalid_request` with one sentence that names the file, the place and what is
+ * The file's content, checked. Throws `invalid_request` with one sentence that names the file, the setting and what is
  * wrong there. Defaults are the caller's business.
  */
 export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>): T {
@@ -46,17 +46,17 @@ export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>
 }
 
 function sentence(error: ErrorObject): string {
-  const place = error.instancePath
+  const path = error.instancePath
     .slice(1)
     .split('/')
     .map((part) => (/^\d+$/.test(part) ? `[${part}]` : part))
     .join('.')
     .replaceAll('.[', '[');
-  const at = place === '' ? 'the file' : place;
+  const at = path === '' ? 'the file' : path;
   const { params, keyword } = error;
   if (keyword === 'additionalProperties') {
     const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {});
-    const prefix = place === '' ? '' : `${place}.`;
+    const prefix = path === '' ? '' : `${path}.`;
     return `${prefix}${params['additionalProperty']} is not a setting; known here: ${known.join(', ')}.`;
   }
   if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;

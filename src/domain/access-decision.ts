@@ -13,7 +13,7 @@ export interface LoginNode {
   hostKey: string;
 }
 
-/** What is known of one person on one cluster, all of one moment. Times in ms since 1970. */
+/** What is known of one person on one cluster, all of one moment. */
 export interface AccessFacts {
   clusterState: string;
   /** Whether people have accounts there at all: on a Kubernetes-only cluster they do not. */
@@ -32,8 +32,8 @@ export interface AccessFacts {
   confirmed: ConfirmedAccount | undefined;
   /** Those that answer and that this person may use, the best first. */
   loginNodes: readonly LoginNode[];
-  /** When the cluster last reported; undefined before the first report. */
-  observedAt: number | undefined;
+  /** How long ago the cluster last reported, in ms; undefined before the first report. */
+  observedMsAgo: number | undefined;
   /** In words, what keeps the cluster from applying its list; null when nothing does. */
   failure: string | null;
 }
@@ -51,7 +51,6 @@ export interface OpenSession {
 }
 
 export interface AccessQuestion {
-  now: number;
   /** The key that is asked about; left out: all of the person's active keys. */
   fingerprint?: string | undefined;
   open?: OpenSession | undefined;
@@ -179,9 +178,9 @@ function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {
   return isMember && effectivePermissions(role, permissions).has('clusters.ssh');
 }
 
-function hasRecentObservation({ observedAt }: AccessFacts, { now, open }: AccessQuestion): boolean {
+function hasRecentObservation({ observedMsAgo }: AccessFacts, { open }: AccessQuestion): boolean {
   const freshMs = Math.max(observationFreshnessMs, open?.graceMs ?? 0);
-  return observedAt !== undefined && now - observedAt <= freshMs;
+  return observedMsAgo !== undefined && observedMsAgo <= freshMs;
 }
 
 function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined): LoginNode {

@@ -30,6 +30,20 @@ export interface AccessListUser {
   shell: string;
 }
 
+/** The list of one cluster, and how far its delivery has come. A withdrawn one names nobody. */
+export interface AccessList {
+  clusterId: string;
+  generation: number;
+  /** The last generation that Platform accepted. */
+  acceptedGeneration: number;
+  desiredGeneration: number;
+  /** Why Platform refused it, in words. */
+  rejection: string | null;
+  isWithdrawn: boolean;
+  /** RFC 3339. */
+  updatedAt: string;
+}
+
 /** A member's entry: everyone who holds `clusters.ssh` by any path has one, with or without a key. */
 export function accessListUser(member: Member): AccessListUser | undefined {
   const held = effectivePermissions(member.role, member.permissions);

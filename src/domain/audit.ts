@@ -4,7 +4,34 @@
  */
 import { createHash } from 'node:crypto';
 
-/** An entry without its hash. What is not known is null. */
+/** What is handed in to be written down; its place in the chain is given then. */
+export interface AuditEntry {
+  /** RFC 3339; left out: the time of the transaction. */
+  at?: string;
+  actorUserId: string;
+  commandId?: string | null | undefined;
+  operation: string;
+  target: string;
+  organizationId?: string | null | undefined;
+  clusterId?: string | null | undefined;
+  /** The person it was done to. */
+  subjectUserId?: string | null | undefined;
+  reason: string;
+  /** Left out: it came over no network. */
+  sourceAddress?: string;
+  /** `done`, or `refused: ` and the error code. */
+  result: string;
+  /** What changed, for people. */
+  details?: string | undefined;
+}
+
+/** An entry about a session of the gateway: it happened before it is written down. */
+export type SessionEntry = AuditEntry & { at: string; clusterId: string };
+
+/**
+ * An entry without its hash, by the names that it has wherever it is read: in the table, in the API, in copies, and by
+ * whoever checks the chain. What is not known is null.
+ */
 export interface AuditRecord {
   seq: number;
   /** RFC 3339. */

@@ -41,14 +41,14 @@ export interface Cluster {
  * written. It has no reservation any more, and a version of its own.
  */
 export function recordAt(
-  { reservation, version, updatedAt: updated_at }: Pick<Cluster, 'reservation' | 'version' | 'updatedAt'>,
+  { reservation, version, updatedAt }: Pick<Cluster, 'reservation' | 'version' | 'updatedAt'>,
   now: number,
 ): { reservationId: string | null; version: number; updatedAt: string } {
   const endsAt = reservation?.endsAt ?? null;
   if (endsAt === null || Date.parse(endsAt) > now) {
-    return { reservationId: reservation?.id ?? null, version, updatedAt: updated_at };
+    return { reservationId: reservation?.id ?? null, version, updatedAt };
   }
-  return { reservationId: null, version: version + 1, updatedAt: endsAt > updated_at ? endsAt : updated_at };
+  return { reservationId: null, version: version + 1, updatedAt: endsAt > updatedAt ? endsAt : updatedAt };
 }
 
 /** Whether a cluster is asked for anything, and can be given anything. */

@@ -39,6 +39,18 @@ export interface PlanOptions {
  * for what the file must not ask, `invalid_state` for what cannot be changed any more.
  */
 export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabStep[] {
+  const parts = planLabInParts(current, wanted, options);
+  for (;;) {
+    const { done, value } = parts.next();
+    if (done) return value;
+  }
+}
+
+/** Work that its caller can interrupt at each value, and what it comes to. */
+type Parts<T> = Generator<void, T>;
+
+/** As `planLab`, in parts of a few microseconds: a file can name thousands of people. */
+export function* planLabInParts(current: Lab, wanted: Lab, options: PlanOptions): Parts<LabStep[]> {
   if (options.prune && Object.keys(wanted).length === 0) {
     throw new DomainError(
       'invalid_request',
@@ -46,23 +58,25 @@ export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabSte
     );
   }
   const steps = [
-    ...people(current, wanted, options),
+    ...(yield* people(current, wanted, options)),
     ...organizations(current, wanted),
-    ...members(current, wanted),
+    ...(yield* members(current, wanted)),
     ...clusters(current, wanted),
-    ...grants(current, wanted, options.now),
+    ...(yield* grants(current, wanted, options.now)),
   ];
+  yield;
   return options.prune ? [...steps, ...removals(current, wanted)] : steps;
 }
 
-function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): LabStep[] {
+function* people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): Parts<LabStep[]> {
   const known = new Map((current.users ?? []).map((user) => [key(user.email), user]));
   const steps: (LabStep & { kind: 'person' })[] = [];
   for (const user of wanted.users ?? []) {
+    yield;
     const email = key(user.email);
     const before = known.get(email);
     if (!before) {
-      const details = words(
+      const details = joinDetails(
         user.name,
         user.staff?.length ? `staff keys ${user.staff.join(', ')}` : undefined,
       );
@@ -73,7 +87,7 @@ function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): L
     const name = user.name !== undefined && user.name !== before.name ? user.name : undefined;
     const staff = user.staff && !sameSet(user.staff, before.staff) ? user.staff : undefined;
     if (name === undefined && staff === undefined) continue;
-    const details = words(
+    const details = joinDetails(
       name && change('name', before.name, name),
       staff && change('staff keys', set(before.staff), set(staff)),
     );
@@ -94,6 +108,7 @@ function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): L
       .map(({ user }) => user),
   ];
   for (const name of new Set(named.map(key))) {
+    yield;
     if (known.has(name)) continue;
     steps.push({ action: 'create', kind: 'person', name, details: '', person: { email: name } });
   }
@@ -112,7 +127,7 @@ function organizations(current: Lab, wanted: Lab): LabStep[] {
       if (!organization.members?.some((member) => member.role === 'owner')) {
         throw new DomainError('invalid_request', `Organization ${slug} needs an owner.`);
       }
-      const details = words(organization.name, autoJoinDomains && `domains ${set(autoJoinDomains)}`);
+      const details = joinDetails(organization.name, autoJoinDomains && `domains ${set(autoJoinDomains)}`);
       return [{ action: 'create', ...common, details, organization }];
     }
     const name = organization.name === before.name ? undefined : organization.name;
@@ -121,7 +136,7 @@ function organizations(current: Lab, wanted: Lab): LabStep[] {
         ? autoJoinDomains
         : undefined;
     if (name === undefined && domains === undefined) return [];
-    const details = words(
+    const details = joinDetails(
       name && change('name', before.name, name),
       domains && change('domains', set(before.autoJoinDomains), set(domains)),
     );
@@ -134,12 +149,17 @@ function organizations(current: Lab, wanted: Lab): LabStep[] {
   });
 }
 
-function members(current: Lab, wanted: Lab): LabStep[] {
-  const steps = (wanted.organizations ?? []).flatMap(({ slug, members: list = [] }) => {
+function* members(current: Lab, wanted: Lab): Parts<LabStep[]> {
+  const steps: LabStep[] = [];
+  for (const { slug, members: list = [] } of wanted.organizations ?? []) {
     const organization = (current.organizations ?? []).find((one) => one.slug === slug);
     const known = new Map((organization?.members ?? []).map((member) => [key(member.email), member]));
-    return list.flatMap((member) => memberStep(slug, known.get(key(member.email)), member) ?? []);
-  });
+    for (const member of list) {
+      yield;
+      const step = memberStep(slug, known.get(key(member.email)), member);
+      if (step) steps.push(step);
+    }
+  }
   // Names that are asked for come before names that are made up; new owners before old ones step down.
   return steps.sort((a, b) => order(a) - order(b));
 }
@@ -155,7 +175,7 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   const common = { kind: 'member' as const, organization: slug, name: `${slug}/${email}` };
   const granted = grantable(member.role, member.permissions);
   if (!before) {
-    const details = words(
+    const details = joinDetails(
       `role ${member.role}`,
       member.username && `username ${member.username}`,
       granted?.length ? set(granted) : undefined,
@@ -173,7 +193,7 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   const had = before.role === 'member' ? before.permissions : [];
   const permissions = granted && !sameSet(granted, had) ? granted : undefined;
   if (role === undefined && username === undefined && permissions === undefined) return undefined;
-  const details = words(
+  const details = joinDetails(
     role && change('role', before.role, role),
     username && change('username', before.username, username),
     permissions && change('permissions', set(had), set(permissions)),
@@ -208,7 +228,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
     const before = known.get(name);
     const common = { kind: 'cluster' as const, name };
     if (!before) {
-      const details = words(
+      const details = joinDetails(
         cluster.scheduler && `scheduler ${cluster.scheduler}`,
         `organization ${organization}`,
       );
@@ -235,33 +255,39 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
   });
 }
 
-function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
+function* grants(current: Lab, wanted: Lab, now: number): Parts<LabStep[]> {
+  const steps: LabStep[] = [];
   const known = new Map((current.grants ?? []).map((grant) => [grantKey(grant), grant]));
   const names = new Set(
     [...(current.clusters ?? []), ...(wanted.clusters ?? [])].map((cluster) => cluster.name),
   );
-  return (wanted.grants ?? []).flatMap((grant): LabStep[] => {
+  for (const grant of wanted.grants ?? []) {
+    yield;
     if (!names.has(grant.cluster)) {
       throw new DomainError(
         'invalid_request',
         `A grant names the cluster ${grant.cluster}, which does not exist.`,
       );
     }
-    if (!isLive(grant, now)) return [];
+    if (!isLive(grant, now)) continue;
     const before = known.get(grantKey(grant));
     const common = { kind: 'grant' as const, name: grantName(grant), grant };
-    if (!before)
-      return [{ action: 'create', ...common, details: words(grant.expiresAt && `until ${grant.expiresAt}`) }];
-    if (grant.expiresAt === undefined || isSameTime(grant.expiresAt, before.expiresAt)) return [];
-    return [{ action: 'update', ...common, details: change('until', before.expiresAt, grant.expiresAt) }];
-  });
+    if (!before) {
+      const details = joinDetails(grant.expiresAt && `until ${grant.expiresAt}`);
+      steps.push({ action: 'create', ...common, details });
+    } else if (grant.expiresAt !== undefined && !isSameTime(grant.expiresAt, before.expiresAt)) {
+      const details = change('until', before.expiresAt, grant.expiresAt);
+      steps.push({ action: 'update', ...common, details });
+    }
+  }
+  return steps;
 }
 
 function removals(current: Lab, wanted: Lab): LabStep[] {
   const action = 'remove' as const;
-  const keptGrants = new Set((wanted.grants ?? []).map(grantKey));
-  const keptClusters = new Set((wanted.clusters ?? []).map((cluster) => cluster.name));
-  const keptMembers = new Map(
+  const wantedGrants = new Set((wanted.grants ?? []).map(grantKey));
+  const wantedClusters = new Set((wanted.clusters ?? []).map((cluster) => cluster.name));
+  const wantedMembers = new Map(
     (wanted.organizations ?? []).map(({ slug, members: list = [] }) => [
       slug,
       new Set(list.map((one) => key(one.email))),
@@ -269,7 +295,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
   );
   return [
     ...(current.grants ?? [])
-      .filter((grant) => !keptGrants.has(grantKey(grant)))
+      .filter((grant) => !wantedGrants.has(grantKey(grant)))
       .map((grant) => ({
         action,
         kind: 'grant' as const,
@@ -278,7 +304,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
         grant,
       })),
     ...(current.clusters ?? [])
-      .filter(({ name }) => !keptClusters.has(name))
+      .filter(({ name }) => !wantedClusters.has(name))
       .map((cluster) => ({
         action,
         kind: 'cluster' as const,
@@ -288,7 +314,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
       })),
     ...(current.organizations ?? []).flatMap(({ slug, members: list = [] }) => {
       // An organization that the file does not name keeps its people: the file says nothing of it.
-      const kept = keptMembers.get(slug);
+      const kept = wantedMembers.get(slug);
       if (!kept) return [];
       return list
         .filter((member) => !kept.has(key(member.email)))
@@ -363,6 +389,6 @@ function change(what: string, before: string | undefined, after: string): string
   return `${what} ${before ?? 'none'} → ${after}`;
 }
 
-function words(...parts: (string | undefined | '')[]): string {
+function joinDetails(...parts: (string | undefined | '')[]): string {
   return parts.filter(Boolean).join('; ');
 }

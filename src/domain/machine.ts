@@ -1,5 +1,21 @@
-/** Machines: how far the last report of one can be relied on (contract, "Machine"). */
+/** Machines of clusters, and how far the last report of one can be relied on (contract, "Machine"). */
 import { isRecent } from './access-list.ts';
+import type { MachineReport } from './manifest.ts';
+
+/** A machine that its cluster reported. Times in RFC 3339. */
+export interface Machine {
+  id: string;
+  clusterId: string;
+  name: string;
+  lifecycleState: 'registered' | 'admitted' | 'quarantined';
+  /** The latest report of it. */
+  report: MachineReport | undefined;
+  /** How often it was reported. */
+  reportGeneration: number;
+  observedAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
 
 export type Freshness = 'fresh' | 'stale' | 'unknown';
 

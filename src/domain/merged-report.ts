@@ -6,19 +6,19 @@ import type { Side } from './side.ts';
 /** One side of a cluster, as it is on record. Times in ms since 1970. */
 export interface SideState {
   side: Side;
-  /** The last look that succeeded; undefined before the first. */
+  /** The last observation that succeeded; undefined before the first. */
   observation: { observedAt: number; report: SideReport } | undefined;
-  /** Why the last look failed, and since when looks fail; undefined when it did not. */
-  lookFailure: { since: number; words: string } | undefined;
-  /** In words, why it is not as it should be; undefined when nothing stands in the way. */
+  /** Why the last attempt to observe it failed, and since when they fail; undefined when it did not. */
+  observeFailure: { since: number; message: string } | undefined;
+  /** Why it is not as it should be; undefined when nothing stands in the way. */
   applyFailure: string | undefined;
 }
 
 /** What is known of a cluster as a whole. */
 export interface ClusterReport extends Pick<SideReport, 'scheduler' | 'storage' | 'kubernetes'> {
-  /** The last look at any side, in ms since 1970; undefined before the first. */
+  /** The last observation of any side, in ms since 1970; undefined before the first. */
   observedAt: number | undefined;
-  /** In words, everything that must be mended by a person; null when nothing must. */
+  /** Everything that must be mended by a person; null when nothing must. */
   failure: string | null;
 }
 
@@ -41,11 +41,11 @@ export function mergeSides(states: readonly SideState[], now: number): ClusterRe
 }
 
 function recentReport(state: SideState, now: number): [Side, SideReport][] {
-  const { side, observation, lookFailure, applyFailure } = state;
+  const { side, observation, observeFailure, applyFailure } = state;
   if (!observation || !isRecent(observation.observedAt, now)) return [];
   const report = withGenerations(observation.report);
   // Slurm's reports say themselves which of its hosts are away; an API server is one host.
-  if (side === 'kubernetes' && lookFailure) return [[side, unreachable(report, lookFailure)]];
+  if (side === 'kubernetes' && observeFailure) return [[side, unreachable(report, observeFailure)]];
   return [[side, applyFailure === undefined ? report : withMessage(report, applyFailure)]];
 }
 
@@ -57,24 +57,24 @@ function withGenerations(report: SideReport): SideReport {
 
 function unreachable(
   report: SideReport,
-  { since, words }: NonNullable<SideState['lookFailure']>,
+  { since, message }: NonNullable<SideState['observeFailure']>,
 ): SideReport {
   const { kubernetes } = report;
   const unknown = withConditions(report, ({ observedGeneration = 0 }) => ({
     status: 'Unknown',
     observedGeneration,
     reason: 'ApiUnreachable',
-    message: words,
+    message,
     lastTransitionTime: new Date(since).toISOString(),
   }));
   return { ...unknown, ...(kubernetes ? { kubernetes: { ...kubernetes, ready: false } } : {}) };
 }
 
 /** It works; what does not may be about some people only. */
-function withMessage(report: SideReport, words: string): SideReport {
+function withMessage(report: SideReport, added: string): SideReport {
   const { scheduler } = report;
   if (scheduler?.ready?.status !== 'True') return report;
-  const message = [...new Set([scheduler.ready.message ?? words, words])].join(' ');
+  const message = [...new Set([scheduler.ready.message ?? added, added])].join(' ');
   return { ...report, scheduler: { ...scheduler, ready: { ...scheduler.ready, message } } };
 }
 
@@ -90,9 +90,9 @@ function withConditions(
   };
 }
 
-function faultsOf({ observation, lookFailure, applyFailure }: SideState): string[] {
-  const faults = lookFailure ? [lookFailure.words] : [observation?.report.failure, applyFailure];
-  return faults.filter((words) => typeof words === 'string');
+function faultsOf({ observation, observeFailure, applyFailure }: SideState): string[] {
+  const faults = observeFailure ? [observeFailure.message] : [observation?.report.failure, applyFailure];
+  return faults.filter((fault) => typeof fault === 'string');
 }
 
 /** A machine that both know by the same name is one: what Slurm says of it, and of the rest what Kubernetes does. */

@@ -10,7 +10,7 @@ const most = 1024;
 /** Fewer units than this are tried first, however many characters they have. */
 const fewestUnits = 5;
 
-const words = new Set(
+const commonWords = new Set(
   `access account admin administrator alexander amanda andrea andrew android angel anthony apple april arsenal ashley
   august austin autumn baby babygirl banana barcelona baseball basketball batman beautiful blessed blue boston brandon
   butterfly changeme change charles charlie charlotte cheese chelsea chocolate christ christian christopher cluster
@@ -59,7 +59,7 @@ const leet: Record<string, string> = {
 };
 
 /**
- * Whether this may be somebody's new password. Throws `invalid_parameter` with a sentence that says why not. `person` is
+ * Whether this may be a person's new password. Throws `invalid_parameter` with a sentence that says why not. `person` is
  * whose it is, so that their own name and address count little.
  */
 export function checkNewPassword(
@@ -73,14 +73,16 @@ export function checkNewPassword(
   }
   const { email, displayName = '' } = person;
   const own = [bare(email), ...`${email} ${displayName}`.toLowerCase().split(/[^\p{L}\p{N}]+/u)];
-  if (countUnits(password, new Set([...words, ...own.filter((word) => word.length >= 3)])) < fewestUnits) {
+  if (
+    countUnits(password, new Set([...commonWords, ...own.filter((word) => word.length >= 3)])) < fewestUnits
+  ) {
     throw refused(
       'This password is among the first that others would try: common words, your own name, years and rows of keys count little. Take several words that do not belong together.',
     );
   }
 }
 
-/** How many things somebody who guesses has to get right: a known word or a row of keys is one, as is any other character. */
+/** How many things an attacker has to guess: a known word or a row of keys is one, as is any other character. */
 function countUnits(password: string, known: ReadonlySet<string>): number {
   // Past this much nothing is short of units, and the time taken stays small.
   const text = bare(password.slice(0, 100));

@@ -55,6 +55,11 @@ export function parseSshPublicKey(text: string): SshPublicKey {
   const blob = decodeBase64(encoded);
   const key = blob && ed25519Of(blob);
   if (!key) throw invalid('The public key is not readable as an Ed25519 key; was it cut off in copying?');
+  if (isOfSmallOrder(key.subarray(-keyLength))) {
+    throw invalid(
+      'This public key proves nothing: anyone can sign for it. Make one with: ssh-keygen -t ed25519',
+    );
+  }
   return {
     type: keyType,
     material: `${keyType} ${key.toString('base64')}`,
@@ -71,6 +76,24 @@ function ed25519Of(blob: Buffer): Buffer | undefined {
   const expected = 4 + keyType.length + 4 + keyLength;
   const head = Buffer.from([0, 0, 0, keyType.length, ...Buffer.from(keyType), 0, 0, 0, keyLength]);
   return blob.length === expected && blob.subarray(0, head.length).equals(head) ? blob : undefined;
+}
+
+/** The y of every point whose order divides 8, canonical or not, in hex without the sign bit (as libsodium refuses them). */
+const ofSmallOrder: ReadonlySet<string> = new Set([
+  `00${'00'.repeat(31)}`,
+  `01${'00'.repeat(31)}`,
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  `ec${'ff'.repeat(30)}7f`,
+  `ed${'ff'.repeat(30)}7f`,
+  `ee${'ff'.repeat(30)}7f`,
+]);
+
+/** Whether signatures by a key can be made without a secret, since its point has next to no multiples (RFC 8032, 5.1). */
+function isOfSmallOrder(point: Buffer): boolean {
+  const y = Buffer.from(point);
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return ofSmallOrder.has(y.toString('hex'));
 }
 
 function decodeBase64(text: string): Buffer | undefined {

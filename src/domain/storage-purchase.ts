@@ -36,6 +36,29 @@ export interface StorageOffer {
   bytes: number;
 }
 
+/** What an organization was told that more storage comes to; good for a while, and once. Times in RFC 3339. */
+export interface StorageQuote extends StorageOffer {
+  id: string;
+  organizationId: string;
+  clusterId: string;
+  /** What the cluster's active purchases came to then. */
+  currentBytes: number;
+  createdAt: string;
+  expiresAt: string;
+}
+
+export interface StoragePurchase extends StorageOffer {
+  id: string;
+  organizationId: string;
+  clusterId: string;
+  quoteId: string;
+  state: PurchaseState;
+  createdByUserId: string;
+  createdAt: string;
+  decidedByUserId: string | null;
+  decidedAt: string | null;
+}
+
 /** What the cluster's purchases would come to. Throws `invalid_state` where this cannot be bought for it. */
 export function totalWith(target: StorageTarget, { type, bytes }: StorageOffer): number {
   if (!isInService(target)) {

@@ -1,7 +1,7 @@
 /** Times as people send them: RFC 3339, and moments that there are. */
 
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
-/** As a time in UTC looks within the years 0000 to 9999; one outside of them has a sign and two digits more. */
+/** The length of a time in UTC within the years 0000 to 9999; one outside of them has a sign and two digits more. */
 const utcLength = '2030-01-01T00:00:00.000Z'.length;
 
 /**

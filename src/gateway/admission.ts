@@ -33,15 +33,15 @@ const forgetFailuresMs = 10 * 60_000;
 const longestFailureMs = 2_000;
 
 export class Admission {
-  readonly #limits: GatewayLimits;
+  #limits: GatewayLimits;
   readonly #random: () => number;
   readonly #unauthenticated = new Map<string, number>();
   readonly #bySource = new Map<string, number>();
   readonly #byUser = new Map<string, number>();
   readonly #queues = new Map<string, Waiting[]>();
-  readonly #backOff: BackOff;
-  readonly #ofSource: RateLimit;
-  readonly #ofAll: RateLimit;
+  #backOff: BackOff;
+  #ofSource: RateLimit;
+  #ofAll: RateLimit;
   #open = 0;
   #queued = 0;
 
@@ -49,6 +49,14 @@ export class Admission {
   constructor(limits: GatewayLimits, random: () => number = Math.random) {
     this.#limits = limits;
     this.#random = random;
+    this.#backOff = createFailureBackOff(limits);
+    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
+    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+  }
+
+  /** Other limits from now on. What counts by time, of handshakes and failures, begins anew. */
+  configure(limits: GatewayLimits): void {
+    this.#limits = limits;
     this.#backOff = createFailureBackOff(limits);
     this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
     this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
@@ -163,11 +171,11 @@ function createFailureBackOff(
 ): BackOff {
   const mostMs = Math.min(limits.backoffMaxMs, longestFailureMs);
   const { backoffAfter: free, backoffMs: firstMs } = limits;
-  return createBackOff({ free, firstMs, mostMs, forgetMs: forgetFailuresMs }, Date.now);
+  return createBackOff({ free, firstMs, mostMs, forgetMs: forgetFailuresMs }, () => performance.now());
 }
 
 function createHandshakeLimit(perSecond: number, burst: number): RateLimit {
-  return createRateLimit({ burst, everyMs: 1000 / perSecond }, Date.now);
+  return createRateLimit({ burst, everyMs: 1000 / perSecond }, () => performance.now());
 }
 
 /** Random early drop, as sshd's MaxStartups: none below `start`, `rate` percent from there, rising to all at `full`. */

@@ -3,6 +3,8 @@
  * where it lies; one that is split over chunks is put together once, with its head and tag, so that either can be
  * encrypted again in place.
  */
+import { release, take as takeMemory } from './memory.ts';
+
 export const TAG = 16;
 
 /** Where reading of the chunk goes on after a delivered packet, as ssh2's own ciphers return it. */
@@ -35,7 +37,7 @@ export function createFramer(
       headerLength = 0;
       if (before === 0 && chunk.length - at >= total) return chunk.subarray(at, at + total);
       // What went before this chunk is in the header: count from where the packet began.
-      partial = Buffer.allocUnsafe(total);
+      partial = takeMemory(total);
       header.copy(partial);
       partialLength = before;
     }
@@ -57,6 +59,7 @@ export function createFramer(
         if (packet === undefined) return chunk.length;
         at += packet.length - taken;
         const further = deliver(packet);
+        if (packet.buffer !== chunk.buffer) release(packet);
         if (further !== undefined) return further === false ? at : further;
       }
       return at;

@@ -8,7 +8,7 @@
  * → authorize → Route → our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message
  * that policy.ts allows → the end, from either side, or by recheck(), close() and stop(), with its reason.
  */
-import { createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { SshSession } from '../domain/ssh-session.ts';
 import type { Logger } from '../lib/log.ts';
 import { plainAddress } from '../lib/source-address.ts';
@@ -23,7 +23,8 @@ import { Session, type SessionContext } from './session.ts';
 import { readPrivateKey } from './ssh2.ts';
 
 export interface GatewayOptions {
-  listen: { host: string; port: number };
+  /** `fd`: a listening socket that this process was started with. */
+  listen: { host: string; port: number } | { fd: number };
   /** OpenSSH-format ed25519 private key: the public face of the gateway. */
   hostKey: string;
   /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
@@ -38,6 +39,12 @@ export interface GatewayOptions {
   /** Whether such a header must be there; `optional` when left out. */
   proxyProtocol?: 'required' | 'optional' | 'off';
 }
+
+/** What can change while it runs, for connections that come later. */
+export type GatewaySettings = Pick<
+  GatewayOptions,
+  'hostKey' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
+>;
 
 /** Sessions that match every field given; all of them when none is. */
 export interface SessionFilter {
@@ -56,8 +63,19 @@ export interface Gateway {
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): readonly SshSession[];
+  /** How many connections are open, logged in or not. */
+  readonly connections: number;
   /** Lets nobody in any more, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
   stop(): Promise<void>;
+}
+
+/** The gateway of this process. */
+export interface LocalGateway extends Gateway {
+  /** The listening socket, for a process that is to share it. */
+  readonly server: Server;
+  configure(settings: GatewaySettings): void;
+  /** Accepts no more connections; resolves when the last one has ended by itself. */
+  retire(): Promise<void>;
 }
 
 const restarting: Refusal = {
@@ -66,18 +84,18 @@ const restarting: Refusal = {
 };
 
 /** Listens; resolves when connections are accepted. */
-export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+export async function startGateway(options: GatewayOptions): Promise<LocalGateway> {
   const gateway = new ListeningGateway(options);
   await gateway.listen();
   return gateway;
 }
 
-class ListeningGateway implements Gateway {
-  readonly #options: GatewayOptions;
-  readonly #limits: GatewayLimits;
+class ListeningGateway implements LocalGateway {
+  #options: GatewayOptions;
+  #limits: GatewayLimits;
   readonly #admission: Admission;
-  readonly #context: SessionContext;
-  readonly #server: Server;
+  #context: SessionContext;
+  readonly server: Server;
   readonly #unauthenticated = new Set<Session>();
   readonly #known = new Set<Session>();
   /** Connections whose PROXY header has not come yet. */
@@ -92,10 +110,8 @@ class ListeningGateway implements Gateway {
     this.#limits = Object.freeze({ ...defaultLimits, ...options.limits });
     this.#admission = new Admission(this.#limits);
     this.#context = {
-      hostKey: readPrivateKey(options.hostKey),
-      clientKey: readPrivateKey(options.clientKey),
+      ...this.#givenTo(options),
       authorize: options.authorize,
-      limits: this.#limits,
       log: options.log,
       admission: this.#admission,
       record: options.record ?? (() => {}),
@@ -110,25 +126,45 @@ class ListeningGateway implements Gateway {
         if (this.#stopping && this.#known.size === 0) this.#onDrained();
       },
     };
-    this.#server = createServer({ highWaterMark: 256 * 1024 }, (socket) => this.#onConnection(socket));
+    this.server = createServer({ highWaterMark: 256 * 1024 }, (socket) => this.#onConnection(socket));
+  }
+
+  /** What a session is given of the settings: it keeps them to its end. */
+  #givenTo({ hostKey, clientKey }: GatewayOptions) {
+    return {
+      hostKey: readPrivateKey(hostKey),
+      clientKey: readPrivateKey(clientKey),
+      limits: this.#limits,
+    };
   }
 
   async listen(): Promise<void> {
     const { listen, log } = this.#options;
-    const server = this.#server;
+    const server = this.server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(listen.port, listen.host, () => {
+      server.listen(listen, () => {
         server.off('error', reject);
         resolve();
       });
     });
     server.on('error', (error) => log.error('gateway.listen.failed', { error }));
-    const address = server.address();
-    this.port = typeof address === 'object' && address ? address.port : listen.port;
-    const onTimer = () => this.#onTimer();
-    this.#timer = setInterval(onTimer, this.#limits.recheckMs).unref();
-    log.info('gateway.started', { host: listen.host, port: this.port });
+    const { address, port } = server.address() as AddressInfo;
+    this.port = port;
+    this.#startTimer();
+    log.info('gateway.started', { host: 'host' in listen ? listen.host : address, port });
+  }
+
+  configure(settings: GatewaySettings): void {
+    this.#options = { ...this.#options, ...settings };
+    this.#limits = Object.freeze({ ...defaultLimits, ...settings.limits });
+    this.#admission.configure(this.#limits);
+    this.#context = { ...this.#context, ...this.#givenTo(this.#options) };
+    this.#startTimer();
+  }
+
+  async retire(): Promise<void> {
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
   }
 
   async recheck(filter: SessionFilter = {}): Promise<void> {
@@ -142,6 +178,10 @@ class ListeningGateway implements Gateway {
     return sessions.length;
   }
 
+  get connections(): number {
+    return this.#known.size + this.#unauthenticated.size;
+  }
+
   sessions(): readonly SshSession[] {
     return [...this.#known].flatMap((session) => session.info() ?? []);
   }
@@ -152,7 +192,7 @@ class ListeningGateway implements Gateway {
     for (const session of this.#unauthenticated) session.close('gateway stopped', restarting.text);
     await this.#drain();
     clearInterval(this.#timer);
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const session of [...this.#known, ...this.#unauthenticated])
       session.close('gateway stopped', restarting.text);
     await closed;
@@ -242,8 +282,14 @@ class ListeningGateway implements Gateway {
     refuseConnection(socket, text, this.#limits.lingerMs, barrier);
   }
 
+  #startTimer(): void {
+    clearInterval(this.#timer);
+    const onTimer = () => this.#onTimer();
+    this.#timer = setInterval(onTimer, this.#limits.recheckMs).unref();
+  }
+
   #onTimer(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const session of this.#known) session.tick(now);
     void this.recheck();
   }

@@ -11,6 +11,7 @@ import { offerToNode } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
 import type { Route } from './decision.ts';
 import type { GatewayLimits } from './limits.ts';
+import { createReads } from './reads.ts';
 import type { PrivateKey } from './ssh2.ts';
 import { Transport } from './transport.ts';
 import type { End } from './transport-options.ts';
@@ -54,7 +55,7 @@ const RETRY_MS = 250;
 /** Connects; the function returned gives up. */
 export function openLoginNode(options: NodeOptions): () => void {
   const { barrier, limits } = options;
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   let settled = false;
   let giveUp = () => {};
   let retry: NodeJS.Timeout | undefined;
@@ -71,7 +72,7 @@ export function openLoginNode(options: NodeOptions): () => void {
       },
       onFailure(failure) {
         const passes = failure.reason === 'refused' || failure.reason === 'busy';
-        if (passes && Date.now() - startedAt + RETRY_MS < limits.retryMs)
+        if (passes && performance.now() - startedAt + RETRY_MS < limits.retryMs)
           retry = barrier.after(RETRY_MS, start);
         else fail(failure.reason, failure.detail);
       },
@@ -106,20 +107,17 @@ function tryLoginNode(options: NodeOptions): () => void {
   let settled = false;
   let connected = false;
   let keyRefused = false;
-  let greeting = '';
 
   const { host, port } = route.loginNode;
-  const socket = connect({ host, port, autoSelectFamily: true });
+  const reads = createReads();
+  const socket = connect({ host, port, autoSelectFamily: true, onread: reads.onread });
   const onConnect = guard(() => {
     connected = true;
   });
-  // sshd sends the reason as plain text, before anything of SSH, when it refuses a connection.
-  const onGreeting = guard((chunk: Buffer) => {
-    greeting = chunk.toString('latin1', 0, 100);
-  });
-  socket.once('connect', onConnect).once('data', onGreeting);
+  socket.once('connect', onConnect);
   const node = new Transport({
     socket,
+    reads,
     barrier,
     offer: offerToNode(options.cipher),
     verifyHostKey: (blob) => {
@@ -144,8 +142,8 @@ function tryLoginNode(options: NodeOptions): () => void {
 
   function reasonOf(end: End): NodeFailure['reason'] {
     if (keyRefused || /no matching host key format/.test(end.text)) return 'host-key';
-    if (greeting.startsWith('Exceeded MaxStartups')) return 'busy';
-    if (greeting.startsWith('Not allowed at this time')) return 'penalty';
+    if (node.greeting.startsWith('Exceeded MaxStartups')) return 'busy';
+    if (node.greeting.startsWith('Not allowed at this time')) return 'penalty';
     if (!connected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
     if (end.by === 'network') return 'closed';
     return end.by === 'peer' ? 'login' : 'protocol';

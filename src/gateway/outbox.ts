@@ -1,6 +1,8 @@
 /** Collects what is sent during one iteration of the event loop, and writes it at once. */
 import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
+import { hold, holders, release } from './memory.ts';
+import { writeNow } from './write-now.ts';
 
 /** Below this copying into one buffer costs less than a write of many pieces. */
 const SMALL = 16 * 1024;
@@ -21,20 +23,37 @@ export function createOutbox(socket: Socket, barrier: Barrier, onFlushed: () => 
 
   function flush() {
     scheduled = false;
-    const [only] = pieces;
-    if (!only) return;
-    if (socket.writable) {
-      if (pieces.length === 1) socket.write(only);
-      else if (bytes < SMALL) socket.write(Buffer.concat(pieces, bytes));
-      else {
-        socket.cork();
-        for (const piece of pieces) socket.write(piece);
-        socket.uncork();
-      }
-    }
+    if (pieces.length === 0) return;
+    const now = pieces.length > 1 && bytes < SMALL ? [join(pieces, bytes)] : pieces;
     pieces = [];
     bytes = 0;
+    if (socket.writable) send(now);
+    else now.forEach(release);
     onFlushed();
+  }
+
+  function send(now: readonly Buffer[]) {
+    let taken = writeNow(socket, now);
+    const left: Buffer[] = [];
+    for (const piece of now) {
+      if (taken < piece.length) left.push(piece.subarray(taken));
+      else release(piece);
+      taken = Math.max(0, taken - piece.length);
+    }
+    if (left.length === 0) return;
+    socket.cork();
+    left.forEach(wait);
+    socket.uncork();
+  }
+
+  /** What lies in reused memory is held until the kernel has it. */
+  function wait(piece: Buffer) {
+    if (holders(piece) === 0) socket.write(piece);
+    else
+      socket.write(
+        piece,
+        barrier.guard(() => release(piece)),
+      );
   }
 
   return {
@@ -44,7 +63,11 @@ export function createOutbox(socket: Socket, barrier: Barrier, onFlushed: () => 
       // Packets relayed in place lie one behind the other: one piece again.
       if (last && last.buffer === data.buffer && last.byteOffset + last.length === data.byteOffset)
         pieces[pieces.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + data.length);
-      else pieces.push(data);
+      else {
+        // From here on, not from the flush: the next read may come before that.
+        hold(data);
+        pieces.push(data);
+      }
       if (scheduled) return;
       scheduled = true;
       process.nextTick(guardedFlush);
@@ -54,4 +77,10 @@ export function createOutbox(socket: Socket, barrier: Barrier, onFlushed: () => 
       return socket.writableLength + bytes;
     },
   };
+}
+
+function join(pieces: Buffer[], bytes: number): Buffer {
+  const joined = Buffer.concat(pieces, bytes);
+  pieces.forEach(release);
+  return joined;
 }

@@ -1,8 +1,6 @@
 /** Events of sessions as entries of the audit trail. */
-import type { AuditEntry } from '../store/audit.ts';
+import type { SessionEntry } from '../domain/audit.ts';
 import type { GatewayEvent, Uses } from './events.ts';
-
-export type SessionEntry = AuditEntry & { cluster_id: string };
 
 /** The entry of an event: done by the person, to themselves, on the cluster. */
 export function entryOf(event: GatewayEvent): SessionEntry {
@@ -11,13 +9,13 @@ export function entryOf(event: GatewayEvent): SessionEntry {
     const { subject, attempt, reason, message } = event;
     return {
       at,
-      actor_user_id: subject.userId,
+      actorUserId: subject.userId,
       operation: 'ssh.login.refused',
       target: subject.keyId,
-      cluster_id: subject.clusterId,
-      subject_user_id: subject.userId,
+      clusterId: subject.clusterId,
+      subjectUserId: subject.userId,
       reason: message,
-      source_address: attempt.remoteAddress,
+      sourceAddress: attempt.remoteAddress,
       result: `refused: ${reason}`,
       details: `key ${attempt.fingerprint}`,
     };
@@ -26,11 +24,11 @@ export function entryOf(event: GatewayEvent): SessionEntry {
   const who = `key ${session.keyId} ${session.fingerprint}, login node ${session.loginNode}`;
   const entry = {
     at,
-    actor_user_id: session.userId,
+    actorUserId: session.userId,
     target: session.id,
-    cluster_id: session.clusterId,
-    subject_user_id: session.userId,
-    source_address: session.remoteAddress,
+    clusterId: session.clusterId,
+    subjectUserId: session.userId,
+    sourceAddress: session.remoteAddress,
     result: 'done',
   };
   if (event.kind === 'opened')

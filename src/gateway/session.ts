@@ -55,7 +55,8 @@ export class Session {
   readonly #barrier: Barrier;
   readonly #client: Transport;
   readonly #grace: NodeJS.Timeout;
-  readonly #startedAt = Date.now();
+  readonly #openedAt = new Date();
+  readonly #startedAt = performance.now();
   readonly #uses = createUses();
   #admitted: Admitted | undefined;
   #cipher = '';
@@ -148,7 +149,7 @@ export class Session {
       fingerprint: attempt.fingerprint,
       remoteAddress: this.remoteAddress,
       loginNode: `${route.loginNode.host}:${route.loginNode.port}`,
-      openedAt: new Date(this.#startedAt).toISOString(),
+      openedAt: this.#openedAt.toISOString(),
       channels: this.#relay?.channels ?? 0,
       bytesUp: this.#relay?.bytesUp ?? 0,
       bytesDown: this.#relay?.bytesDown ?? 0,
@@ -167,7 +168,7 @@ export class Session {
     try {
       const decision = await authorize(attempt, { host, port });
       if (this.#closed) return;
-      this.#confirmedAt = Date.now();
+      this.#confirmedAt = performance.now();
       if (!decision.allowed) this.#close(decision.reason, decision.message);
       else if (!isSameLogin(route, decision.route))
         this.#close('login node changed', 'Your login node has changed. Please connect again.');
@@ -175,7 +176,7 @@ export class Session {
     } catch (error) {
       const { log, limits } = this.#context;
       log.error('gateway.recheck.failed', { id: this.id, error });
-      if (Date.now() - this.#confirmedAt < limits.confirmGraceMs) return;
+      if (performance.now() - this.#confirmedAt < limits.confirmGraceMs) return;
       const text = 'Your access cannot be confirmed at the moment. Please connect again.';
       this.#close('access cannot be confirmed', text);
     }
@@ -209,7 +210,7 @@ export class Session {
       return this.#refuse(refusal);
     }
     this.#admitted = { attempt, route };
-    this.#confirmedAt = Date.now();
+    this.#confirmedAt = performance.now();
     this.#context.onProven(this);
     this.#giveUpNode = openLoginNode({
       route,
@@ -240,7 +241,7 @@ export class Session {
     const client = this.#client;
     this.#node = node;
     clearTimeout(this.#grace);
-    this.#activeAt = Date.now();
+    this.#activeAt = performance.now();
     node.onEnd = (end) => {
       log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
       this.#close('login node closed', 'The login node closed the connection.');
@@ -257,7 +258,7 @@ export class Session {
     client.send(authSuccess());
     log.info('gateway.login.accepted', this.#logFields());
     const session = this.info();
-    if (session) record({ kind: 'opened', at: this.#activeAt, session });
+    if (session) record({ kind: 'opened', at: Date.now(), session });
   }
 
   /** The same for every line of the log about this session. */
@@ -299,9 +300,9 @@ export class Session {
     const { limits } = this.#context;
     const last = () => this.#client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
     const reached = this.#relay?.endWith(text, last) ?? false;
+    if (!reached) last();
     this.#finish(reason);
     if (reached) this.#barrier.after(limits.noticeMs, last);
-    else last();
   }
 
   /** Once: ends the side of the login node and reports. The client's side is ended by whoever calls. */
@@ -318,7 +319,7 @@ export class Session {
     const session = this.info();
     if (this.#node && session) {
       const { bytesUp, bytesDown } = session;
-      const durationMs = Date.now() - this.#startedAt;
+      const durationMs = Math.round(performance.now() - this.#startedAt);
       log.info('gateway.session.closed', { ...this.#logFields(), bytesUp, bytesDown, durationMs, why });
       record({ kind: 'closed', at: Date.now(), session, reason: why, uses: this.#uses });
     } else log.debug('gateway.connection.closed', { id, remoteAddress, why });

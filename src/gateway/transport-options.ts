@@ -2,10 +2,13 @@
 import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
 import type { GatewayLimits } from './limits.ts';
+import type { Reads } from './reads.ts';
 import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
 
 export interface TransportOptions {
   socket: Socket;
+  /** What the socket was connected with; an accepted one has none yet. */
+  reads?: Reads;
   /** That of the connection which this belongs to. */
   barrier: Barrier;
   /** Server: our host key. */

@@ -9,11 +9,13 @@ import { message, WireError, WireReader } from '../ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from './admission.ts';
 import { offerToClient, readGuess } from './algorithms.ts';
 import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
+import { toKeep } from './memory.ts';
 import { disconnectMessage } from './messages.ts';
 import { createOpening, type Opening } from './opening.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
 import { createReading, type Reading } from './read-scheduling.ts';
+import { readChunks } from './reads.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { End, TransportOptions } from './transport-options.ts';
 
@@ -29,11 +31,13 @@ export class Transport {
   onEnd: (end: End) => void = () => {};
   /** Called when what waits has fallen under the bound again. */
   onDrained: () => void = () => {};
-  lastHeard = Date.now();
+  lastHeard = performance.now();
   /** When a keepalive was last sent. */
   lastAsked = 0;
   /** The version of the other side, after "SSH-2.0-". */
   software = '';
+  /** The beginning of what it sent, as text: an sshd that refuses a connection says why before anything of SSH. */
+  greeting = '';
 
   readonly #options: TransportOptions;
   readonly #socket: Socket;
@@ -50,7 +54,7 @@ export class Transport {
   /** Bytes that wait for the end of a key exchange. */
   #queued = 0;
   #sinceRekey = 0;
-  #keyedAt = Date.now();
+  #keyedAt = performance.now();
   #rekeyTimer: NodeJS.Timeout | undefined;
   #full = false;
   /** Answers to the other side's own messages wait, and it does not read them. */
@@ -130,7 +134,7 @@ export class Transport {
     if (this.#ended) return;
     if (this.#exchangesKeys) {
       this.#protocol._queue ??= [];
-      this.#protocol._queue.push(payload);
+      this.#protocol._queue.push(toKeep(payload));
       this.#queued += payload.length;
       this.#measure();
       return;
@@ -173,7 +177,7 @@ export class Transport {
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    this.lastHeard = Date.now();
+    this.lastHeard = performance.now();
     this.#hold();
   }
 
@@ -191,29 +195,28 @@ export class Transport {
     const socket = this.#socket;
     const { guard } = this.#options.barrier;
     const onError = guard((error: Error) => this.#finish({ by: 'network', text: error.message }));
-    const onData = guard((chunk: Buffer) => this.#feed(chunk));
+    const onChunk = guard((chunk: Buffer) => this.#feed(chunk));
     const onDrain = guard(() => this.#measure());
     const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
     // First of all: a socket without it throws its errors at the process.
     socket.on('error', onError);
-    socket.on('data', onData).on('drain', onDrain).on('close', onClosed).on('end', onClosed);
+    socket.on('drain', onDrain).on('close', onClosed).on('end', onClosed);
+    readChunks(socket, this.#options.reads, onChunk);
     socket.setNoDelay(true);
   }
 
   #feed(chunk: Buffer): void {
     if (this.#ended) return;
-    this.lastHeard = Date.now();
+    this.lastHeard = performance.now();
+    if (this.#received === 0) this.greeting = chunk.toString('latin1', 0, 100);
     this.#received += chunk.length;
-    if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) {
-      this.#failProtocol('too much before the login');
-      return;
+    if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) this.#failProtocol('too much before the login');
+    else if (this.#opening) this.#opening.feed(chunk);
+    else {
+      // Before the login much is kept: the beginning of a version, what is signed, what is to be decided.
+      this.#parse(this.#trusted ? chunk : toKeep(chunk));
+      this.#reading.onChunk(chunk.length);
     }
-    if (this.#opening !== undefined) {
-      this.#opening.feed(chunk);
-      return;
-    }
-    this.#parse(chunk);
-    this.#reading.onChunk(chunk.length);
   }
 
   /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
@@ -251,12 +254,12 @@ export class Transport {
     const packets = this.#packets;
     const ssh2Parse = this.#protocol._parse.bind(this.#protocol);
     this.#protocol._parse = (chunk, from, length) =>
-      packets.framing === 'other' ? ssh2Parse(chunk, from, length) : packets.read(chunk, from);
+      packets.framing === 'other' ? ssh2Parse(toKeep(chunk), from, length) : packets.read(chunk, from);
   }
 
   #onKeys(negotiated: Negotiated): void {
     this.#sinceRekey = 0;
-    this.#keyedAt = Date.now();
+    this.#keyedAt = performance.now();
     clearTimeout(this.#rekeyTimer);
     this.#queued = 0;
     const server = this.#options.hostKey !== undefined;
@@ -304,7 +307,8 @@ export class Transport {
    */
   #onKeyExchange(type: number, payload: Buffer): Further {
     if (!this.#trusted) throw new WireError('a second key exchange before the login');
-    const further = this.#kexPayload(payload);
+    // ssh2 keeps parts of these messages until the exchange is over.
+    const further = this.#kexPayload(toKeep(payload));
     if (type !== SSH.KEXINIT) return further;
     const text = 'The key exchange took too long.';
     const onLate = () => this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text });
@@ -313,7 +317,8 @@ export class Transport {
     const decipher = this.#protocol._decipher;
     this.#hold();
     const ofExchange = decipher._onPayload;
-    decipher._onPayload = (next) => (isOfExchange(next[0]) ? ofExchange(next) : this.#onPayload(next));
+    decipher._onPayload = (next) =>
+      isOfExchange(next[0]) ? ofExchange(toKeep(next)) : this.#onPayload(next);
     return further;
   }
 

@@ -1,10 +1,10 @@
 /** `andromeda backup` and `andromeda restore`: an installation in one file, on the host itself. */
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import { listConfigFiles, readConfig } from '../config/index.ts';
-import { DomainError } from '../domain/error.ts';
 import { requireOwner } from '../store/lock.ts';
+import { findConfig } from './installation.ts';
+import { runCommand } from './run-command.ts';
 
 /** Which installation: its file, or the data directory itself. */
 export interface InstallationOptions {
@@ -12,16 +12,13 @@ export interface InstallationOptions {
   data?: string;
 }
 
-/** Where a configuration is looked for when none is given: here, and where `service install` puts it. */
-const usualConfigs = ['andromeda.yaml', '/etc/andromeda/andromeda.yaml'];
-
-/** Writes a backup. `onProgress` hears how much is done, from 0 to 1. Resolves to the exit status. */
+/** Writes a backup. `onProgress` is called with how much is done, from 0 to 1. Resolves to the exit status. */
 export async function backup(
   file: string,
   options: InstallationOptions,
   waiting: { onProgress(part: number): void; signal: AbortSignal },
 ): Promise<number> {
-  return said(async () => {
+  return runCommand(async () => {
     const { dataDir, files } = installationOf(options);
     requireOwner(dataDir);
     const { writeBackup } = await import('../store/backup.ts');
@@ -36,7 +33,7 @@ name, keys included: keep it as secret.
 
 /** Puts a backup in place. Resolves to the exit status. */
 export async function restore(file: string, options: InstallationOptions): Promise<number> {
-  return said(async () => {
+  return runCommand(async () => {
     const { dataDir } = installationOf(options);
     requireOwner(dataDir);
     const { restoreBackup } = await import('../store/restore.ts');
@@ -60,21 +57,6 @@ Next:
 
 function installationOf({ config, data }: InstallationOptions): { dataDir: string; files: string[] } {
   if (data !== undefined) return { dataDir: resolve(data), files: [] };
-  const file = config ?? usualConfigs.find((path) => existsSync(path));
-  if (file !== undefined) return { dataDir: readConfig(file).dataDir, files: listConfigFiles(file) };
-  throw new DomainError(
-    'invalid_request',
-    `Neither ${usualConfigs.join(' nor ')} exists; say which installation it is with --config FILE, or --data DIR.`,
-  );
-}
-
-async function said(work: () => Promise<string>): Promise<number> {
-  try {
-    process.stdout.write(await work());
-    return 0;
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    process.stderr.write(`andromeda: ${error.message}\n`);
-    return 1;
-  }
+  const file = findConfig(config, ', or --data DIR');
+  return { dataDir: readConfig(file).dataDir, files: listConfigFiles(file) };
 }

@@ -1,21 +1,22 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
-import { userInfo } from 'node:os';
+
 import { type Config, readConfig } from '../config/index.ts';
 import { foldEmail, isEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
+import { ownAccount } from '../lib/own-account.ts';
 import { appendAuditEntry } from '../store/audit.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { requireOwner } from '../store/lock.ts';
 import { setPassword } from '../store/passwords.ts';
-import { toTime } from '../store/time.ts';
 import {
-  createUser,
-  findUserByEmail,
+  createPerson,
+  findPersonByEmail,
   listStaffKeys,
   systemUserId,
   updateLifecycle,
   updateStaffKeys,
-} from '../store/users.ts';
+} from '../store/people.ts';
+import { runCommand } from './run-command.ts';
 
 export interface BootstrapOptions {
   config: string;
@@ -29,7 +30,7 @@ export async function bootstrap(
   newPassword: (email: string) => Promise<string>,
 ): Promise<number> {
   const email = foldEmail(options.email);
-  try {
+  return runCommand(async () => {
     if (!isEmail(email)) {
       throw new DomainError('invalid_request', `"${options.email}" is not an email address.`);
     }
@@ -40,40 +41,28 @@ export async function bootstrap(
       config.identity.issuer === undefined
         ? await hashed(await newPassword(email), { email, displayName: options.name })
         : undefined;
-    await makeOperator(opened.store, { email, name: options.name, password }, Date.now());
-    process.stdout.write(nextSteps(email, options.config, config));
-    return 0;
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    process.stderr.write(`andromeda: ${error.message}\n`);
-    return 1;
-  }
+    await makeOperator(opened.store, { email, name: options.name, password });
+    return nextSteps(email, options.config, config);
+  });
 }
 
 async function makeOperator(
   store: Store,
   person: { email: string; name: string | undefined; password: string | undefined },
-  now: number,
 ): Promise<void> {
   const { email, name, password } = person;
   await store.write(async (tx) => {
-    const known = await findUserByEmail(tx.db, email);
-    const userId = known?.id ?? (await createUser(tx, { email, displayName: name ?? email }, now));
-    await updateLifecycle(tx, { userId, state: 'active' }, now);
-    await updateStaffKeys(
-      tx,
-      { userId, keys: [...(await listStaffKeys(tx.db, userId)), 'staff.operate'] },
-      now,
-    );
-    if (password !== undefined) await setPassword(tx, { userId, hash: password, now });
+    const known = await findPersonByEmail(tx.db, email);
+    const userId = known?.id ?? (await createPerson(tx, { email, displayName: name ?? email }));
+    await updateLifecycle(tx, { userId, state: 'active' });
+    await updateStaffKeys(tx, { userId, keys: [...(await listStaffKeys(tx.db, userId)), 'staff.operate'] });
+    if (password !== undefined) await setPassword(tx, { userId, hash: password });
     await appendAuditEntry(tx, {
-      at: toTime(now),
-      actor_user_id: systemUserId,
+      actorUserId: systemUserId,
       operation: 'bootstrap',
       target: email,
-      subject_user_id: userId,
-      reason: `On the host itself, as ${userInfo().username}`,
-      source_address: '',
+      subjectUserId: userId,
+      reason: `On the host itself, as ${ownAccount()}`,
       result: 'done',
       details: 'staff.operate',
     });

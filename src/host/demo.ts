@@ -1,6 +1,6 @@
 /** The demonstration: an installation to try everything with, on loopback, and the page that says how. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { styleText } from 'node:util';
 import type { App } from '../app/index.ts';
@@ -8,6 +8,7 @@ import type { Config } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
 import type { Lab } from '../domain/lab.ts';
 import { commandName } from '../lib/packaging.ts';
+import { writeWhole } from '../lib/whole-file.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { makeDataDir } from '../store/lock.ts';
 
@@ -87,8 +88,7 @@ export function demoInstallation(dataDir: string) {
     const made = Object.fromEntries(
       lab.users.map(({ email }) => [email, randomBytes(9).toString('base64url')]),
     );
-    writeFileSync(`${file}.new`, JSON.stringify(made, null, 2), { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    writeWhole(file, JSON.stringify(made, null, 2));
   }
   const passwords = new Map<string, string>(Object.entries(JSON.parse(readFileSync(file, 'utf8'))));
   return { lab: lab as Lab, source: 'the demonstration', passwords };

@@ -1,4 +1,5 @@
 /** The systemd unit of the service, and the configuration it begins with. */
+import { exitStatus } from './exit-status.ts';
 
 export interface UnitOptions {
   /** The program, as a path that the service can reach. */
@@ -7,41 +8,18 @@ export interface UnitOptions {
   config: string;
   /** The account it runs as. */
   user: string;
-  /** A data directory elsewhere than where systemd makes one. */
-  dataDir: string | undefined;
+  /** What it writes to besides what systemd makes for it. */
+  writable: readonly string[];
+  /** What open SSH sessions get when it stops, in milliseconds. */
+  drainMs: number;
 }
 
-/** Where systemd makes the data directory (StateDirectory). */
+/** Where systemd makes the data directory (StateDirectory), and one for logs (LogsDirectory). */
 export const stateDirectory = '/var/lib/andromeda';
+export const logsDirectory = '/var/log/andromeda';
 
-/** The unit, for systemd 245 and newer. */
-export function unitText({ program, config, user, dataDir }: UnitOptions): string {
-  return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda
-[Unit]
-Description=Andromeda, access to GPU clusters
-After=network-online.target
-Wants=network-online.target
-
-[Service]
-Type=exec
-ExecStart=${quoted(program)} serve --config ${quoted(config)}
-User=${user}
-Restart=on-failure
-RestartSec=2
-# Its own processes end when it tells them to.
-KillMode=mixed
-TimeoutStopSec=30
-LimitNOFILE=65536
-UMask=0077
-
-# The data directory, and where the program unpacks its native code.
-StateDirectory=andromeda
-StateDirectoryMode=0711
-CacheDirectory=andromeda
-CacheDirectoryMode=0700
-WorkingDirectory=${stateDirectory}
-${dataDir === undefined ? '' : `ReadWritePaths=${quoted(dataDir)}\n`}
-# Ports below 1024, and no other right of root.
+/** What keeps the service from all that is not its work. */
+const sandbox = `# Ports below 1024, and no other right of root.
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 NoNewPrivileges=yes
@@ -70,13 +48,67 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 # Not MemoryDenyWriteExecute: JavaScript is compiled while it runs.
+`;
 
+/** The unit, for systemd 245 and newer. */
+export function unitText({ program, config, user, writable, drainMs }: UnitOptions): string {
+  return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda
+[Unit]
+Description=Andromeda, access to GPU clusters
+After=network-online.target
+Wants=network-online.target
+# What fails again and again is left alone after some minutes, for a person to see to.
+StartLimitIntervalSec=300
+StartLimitBurst=30
+
+[Service]
+Type=notify
+# It is systemd-notify that sends, a process beside the main one.
+NotifyAccess=all
+TimeoutStartSec=600
+# For the log only: what keeps the service from starting ends the service itself, with an exit status.
+ExecStartPre=-${quoted(program)} check --quiet --config ${quoted(config)}
+ExecStart=${quoted(program)} serve --config ${quoted(config)}
+ExecReload=/bin/kill -HUP $MAINPID
+User=${user}
+Restart=on-failure
+# A reload that came before the program listened for it ended it.
+RestartForceExitStatus=SIGHUP
+RestartSec=5
+# A restart does not mend a configuration that is wrong, or a port that is taken.
+RestartPreventExitStatus=${Object.values(exitStatus).join(' ')}
+# Without a sign of life of event loop and database for so long, systemd kills and restarts it.
+WatchdogSec=90
+# The service ends its own processes when it stops. Those that hold SSH sessions outlive its crash.
+KillMode=process
+OOMPolicy=continue
+TimeoutStopSec=${Math.ceil(drainMs / 1000) + 30}
+LimitNOFILE=65536
+# A core would hold keys.
+LimitCORE=0
+UMask=0077
+
+# The data directory, where the program unpacks its native code, and where a copy of the audit trail may go.
+StateDirectory=andromeda
+StateDirectoryMode=0711
+CacheDirectory=andromeda
+CacheDirectoryMode=0700
+LogsDirectory=andromeda
+LogsDirectoryMode=0750
+# Where the processes of the SSH gateway find the service. It stays through a restart; when the unit has stopped it is removed,
+# and then they end as well, also those that a service left behind that had to be killed.
+RuntimeDirectory=andromeda
+RuntimeDirectoryMode=0700
+RuntimeDirectoryPreserve=restart
+WorkingDirectory=${stateDirectory}
+${writable.map((path) => `ReadWritePaths=${quoted(path)}\n`).join('')}
+${sandbox}
 [Install]
 WantedBy=multi-user.target
 `;
 }
 
-/** What the configuration file says at first: everything on loopback. */
+/** The configuration file at first: everything on loopback. */
 export const firstConfig = `# Andromeda's configuration. A key that is left out has its default.
 dataDir: ${stateDirectory}
 
@@ -93,7 +125,7 @@ identity:
   embedded: { listen: "127.0.0.1:8082", url: "http://127.0.0.1:8082" }
 `;
 
-/** A word as systemd.syntax(7) and systemd.unit(5) read it. */
+/** A path as systemd.syntax(7) and systemd.unit(5) read it. */
 function quoted(path: string): string {
   const plain = path.replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./%$@+-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, '\\$&')}"`;

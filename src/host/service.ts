@@ -15,20 +15,21 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { readConfig } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
 import { isOneFile, programFile } from '../lib/packaging.ts';
-import { firstConfig, stateDirectory, unitText } from './service-unit.ts';
+import { runCommand } from './run-command.ts';
+import { firstConfig, logsDirectory, stateDirectory, unitText } from './service-unit.ts';
 
 export interface ServiceOptions {
   config: string;
   user: string;
   /** Install into this directory in place of `/`, for an image. */
   root: string;
-  /** Only say what would be done. */
+  /** Only print what would be done. */
   dryRun: boolean;
 }
 
 interface Step {
-  says: string;
-  take(): void;
+  description: string;
+  run(): void;
 }
 
 const unitFile = '/etc/systemd/system/andromeda.service';
@@ -38,24 +39,22 @@ const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 
 /** Prints the unit. Resolves to the exit status. */
 export async function printUnit(options: ServiceOptions): Promise<number> {
-  return said(() => process.stdout.write(planned(options).unit));
+  return runCommand(() => planned(options).unit);
 }
 
 /** Makes the account, the configuration and the unit; what is there already stays. Resolves to the exit status. */
 export async function installService(options: ServiceOptions): Promise<number> {
-  return said(() => {
+  return runCommand(() => {
     const { steps, unit } = planned(options);
-    if (options.dryRun) {
-      process.stdout.write(`This would\n\n${steps.map(({ says }) => `  - ${says}\n`).join('')}\n${unit}`);
-      return;
-    }
+    if (options.dryRun)
+      return `This would\n\n${steps.map(({ description }) => `  - ${description}\n`).join('')}\n${unit}`;
     if (process.getuid?.() !== 0)
       throw refusal('This changes the system; run it as root, or with --dry-run to see.');
-    for (const { says, take } of steps) {
-      take();
-      process.stdout.write(`${says}: done\n`);
+    for (const { description, run } of steps) {
+      run();
+      process.stdout.write(`${description}: done\n`);
     }
-    process.stdout.write(nextSteps(options));
+    return nextSteps(options);
   });
 }
 
@@ -76,12 +75,15 @@ function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
     );
   }
   const program = copies ? usualProgram : here;
-  const dataDir = existsSync(at(installed)) ? readConfig(at(installed)).dataDir : stateDirectory;
-  const isElsewhere = relative(stateDirectory, dataDir).startsWith('..');
-  const unit = unitText({ program, config: installed, user, dataDir: isElsewhere ? dataDir : undefined });
+  const settings = existsSync(at(installed)) ? readConfig(at(installed)) : undefined;
+  const dataDir = settings?.dataDir ?? stateDirectory;
+  const written = [dataDir, ...(settings?.audit.file ? [dirname(settings.audit.file)] : [])];
+  const writable = written.filter((path) => !isMadeBySystemd(path));
+  const drainMs = settings?.gateway.limits.drainMs ?? 0;
+  const unit = unitText({ program, config: installed, user, writable, drainMs });
 
   const steps: Step[] = [];
-  const step = (says: string, take: () => void) => steps.push({ says, take });
+  const step = (description: string, run: () => void) => steps.push({ description, run });
   if (copies) step(`copy the program to ${at(program)}`, () => install(here, at(program)));
   if (accountOf(user, root) === undefined) {
     step(`make the system account ${user}, which nobody can log in to`, () => makeAccount(user, root));
@@ -108,6 +110,10 @@ function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
     });
   }
   return { unit, steps };
+}
+
+function isMadeBySystemd(path: string): boolean {
+  return [stateDirectory, logsDirectory].some((made) => !relative(made, path).startsWith('..'));
 }
 
 function nextSteps({ config, user, root }: ServiceOptions): string {
@@ -159,11 +165,11 @@ function run(program: string, args: string[]): void {
     env: { ...process.env, PATH: path },
   });
   if (status === 0) return;
-  const said = stderr
+  const output = stderr
     .trim()
     .replace(/\s*\n\s*/g, '; ')
     .replace(/\.$/, '');
-  const reason = error ? error.message : said || `status ${status}`;
+  const reason = error ? error.message : output || `status ${status}`;
   throw refusal(`\`${program} ${args.join(' ')}\` did not work: ${reason}. Mend that, and run this again.`);
 }
 
@@ -184,17 +190,4 @@ function write(file: string, text: string, mode: number): void {
 
 function refusal(message: string): DomainError {
   return new DomainError('invalid_state', message);
-}
-
-function said(work: () => unknown): number {
-  try {
-    work();
-    return 0;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const isOurs = error instanceof DomainError || 'syscall' in error;
-    if (!isOurs) throw error;
-    process.stderr.write(`andromeda: ${error.message}\n`);
-    return 1;
-  }
 }

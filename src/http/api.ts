@@ -1,5 +1,5 @@
 /**
- * HTTP, and the only room that knows Express. One API is: authenticate → read and check the request against the YAML
+ * HTTP, and the only folder that knows Express. One API is: authenticate → read and check the request against the YAML
  * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
  * routes to keep in step. What an operation means is not decided here.
  */
@@ -21,7 +21,7 @@ import { commandHeaders } from './command.ts';
 import { createDocs } from './docs/index.ts';
 import type { DocsSignIn } from './docs/session.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
-import { addressNotFound, errorReply, inErrorField } from './errors.ts';
+import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
 import { sendJson } from './reply.ts';
 
 export interface ApiOptions<Deps> {
@@ -41,7 +41,7 @@ export interface ApiOptions<Deps> {
   authenticate(authorization: string | undefined): Promise<string>;
   /** Rejects with the reason while the process cannot serve. */
   checkReady(): Promise<void>;
-  /** Whose word about the address of a caller counts. */
+  /** The proxies that are believed about the address of a caller. */
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
@@ -62,7 +62,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     return this;
   };
 
-  app.use(tellAfterwards(options));
+  app.use(logWhenDone(options));
   const docs = createDocs(options);
   const documentText = JSON.stringify(document, null, 2);
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
@@ -97,13 +97,14 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
       answer(options, operation, check, request, response),
     );
   }
-  // Strangers are not told which addresses there are.
+  // Without a token, no caller learns which addresses there are.
   app.use(authenticate);
   app.use(() => {
     throw addressNotFound();
   });
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { status, headers, body, unexpected } = errorReply(error);
+    response.locals.refusal = refusalReason(error);
     if (unexpected) {
       const { requestId } = response.locals;
       log.error('http.failed', { requestId, method: request.method, path: request.path, error });
@@ -115,8 +116,8 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   return app;
 }
 
-/** Gives every request an ID, the caller's own where it is a sane one, and logs what became of it: one line each. */
-function tellAfterwards<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHandler {
+/** Gives every request an ID, the caller's own where it is well-formed, and logs one line when the reply is sent. */
+function logWhenDone<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHandler {
   return (request, response, next) => {
     const started = performance.now();
     const given = request.headers['x-request-id'];
@@ -127,8 +128,8 @@ function tellAfterwards<Deps>({ name, proxies, log }: ApiOptions<Deps>): Request
     response.setHeader('X-Request-Id', requestId);
     const { method, path } = request;
     response.once('close', () => {
-      const { operation, userId, commandId } = response.locals;
-      // Whoever goes away before the answer does not get one, whatever it would have been.
+      const { operation, userId, commandId, refusal } = response.locals;
+      // A caller who closes the connection gets no reply, whatever it would have been.
       const status = response.writableFinished ? response.statusCode : 499;
       const ms = Math.round((performance.now() - started) * 100) / 100;
       const level = operation === undefined ? 'debug' : 'info';
@@ -143,6 +144,7 @@ function tellAfterwards<Deps>({ name, proxies, log }: ApiOptions<Deps>): Request
         ms,
         userId,
         commandId,
+        refusal,
       });
     });
     next();

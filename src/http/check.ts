@@ -1,6 +1,6 @@
 /**
  * Requests against the document, by Ajv: each operation's functions are compiled when it is first called. Why not a
- * library for OpenAPI, and what looks after the replies: docs/decisions/0004.
+ * library for OpenAPI, and what checks the replies: docs/decisions/0004.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -29,7 +29,7 @@ export class RequestFault extends Error {
   }
 }
 
-/** Throws `RequestFault`, or what the document says of a missing parameter (`x-missing`). */
+/** Throws `RequestFault`, or what the document says of a missing parameter or body (`x-missing`). */
 export type CheckRequest = (inputs: Inputs) => void;
 
 type Operation = OpenAPIV3_1.OperationObject;
@@ -55,21 +55,20 @@ export function createChecks(document: Document): (operation: Operation) => Chec
     ajv.compile({ ...schema, components: document.components });
 
   return (operation) => {
-    const body = resolve<OpenAPIV3_1.RequestBodyObject | undefined>(document, operation.requestBody);
+    const body = resolve<Body | undefined>(document, operation.requestBody);
     const checkParameters = once(() => compile(parameters, parametersSchema(document, operation)));
     const checkBody = once(() => compile(bodies, bodySchema(body)));
+    const ownAnswer = parametersOf(document, operation).filter((one) => one['x-missing']);
     const mayBeEmpty = new Set(
       parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
     );
-
-    const answeredApart = parametersOf(document, operation).filter((one) => one['x-missing']);
     const integers = parametersOf(document, operation).filter(
       (one) => one.in === 'query' && resolve<Schema>(document, one.schema)['type'] === 'integer',
     );
 
     return (inputs) => {
-      for (const { name, 'x-missing': code } of answeredApart) {
-        if (!inputs.query[name]) throw missing(name, code);
+      for (const { name, 'x-missing': code } of ownAnswer) {
+        if (!inputs.query[name]) throw missing(`query parameter ${name}`, code);
       }
       const empty = Object.keys(inputs.query).filter(
         (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
@@ -87,7 +86,7 @@ export function createChecks(document: Document): (operation: Operation) => Chec
       if (!body) return;
       if (!carriesBody(inputs)) {
         if (!body.required) return;
-        throw new RequestFault(422, [{ path: '/body', message: 'is missing' }]);
+        throw missing('request body', body['x-missing']);
       }
       const type = inputs.headers['content-type'];
       if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
@@ -96,7 +95,7 @@ export function createChecks(document: Document): (operation: Operation) => Chec
   };
 }
 
-/** A number where plain digits say one that can be told from its neighbours; anything else is left to be refused. */
+/** The number that plain digits write, if it is exact; anything else stays as it is, for the schema to refuse. */
 function integerOf(value: unknown): unknown {
   if (typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
@@ -110,8 +109,8 @@ function carriesBody({ headers, body }: Inputs): boolean {
 
 function parametersSchema(document: Document, operation: Operation): Schema {
   const all = parametersOf(document, operation);
-  const section = (place: string, nameOf = (name: string) => name) => {
-    const chosen = all.filter((one) => one.in === place);
+  const section = (location: string, nameOf = (name: string) => name) => {
+    const chosen = all.filter((one) => one.in === location);
     return {
       type: 'object',
       properties: Object.fromEntries(chosen.map((one) => [nameOf(one.name), one.schema ?? true])),
@@ -129,18 +128,23 @@ function parametersSchema(document: Document, operation: Operation): Schema {
   };
 }
 
-/** `x-missing`: the code that a query parameter's absence has, where it is not that of a wrong shape. */
-type Parameter = OpenAPIV3_1.ParameterObject & { 'x-missing'?: ErrorCode };
+/**
+ * `x-missing`: the code that the absence of a query parameter or a body has, where it is not the usual one. A parameter's
+ * absence goes before faults of the others ("Organizations": when it is missing).
+ */
+type Missing = { 'x-missing'?: ErrorCode };
+type Parameter = OpenAPIV3_1.ParameterObject & Missing;
+type Body = OpenAPIV3_1.RequestBodyObject & Missing;
 
 function parametersOf(document: Document, operation: Operation): Parameter[] {
   return (operation.parameters ?? []).map((one) => resolve<Parameter>(document, one));
 }
 
-function missing(name: string, code: ErrorCode = 'invalid_request'): DomainError {
-  return new DomainError(code, `The query parameter ${name} is missing.`);
+function missing(what: string, code: ErrorCode = 'invalid_request'): DomainError {
+  return new DomainError(code, `The ${what} is missing.`);
 }
 
-function bodySchema(body: OpenAPIV3_1.RequestBodyObject | undefined): Schema {
+function bodySchema(body: Body | undefined): Schema {
   const schema = body?.content['application/json']?.schema ?? true;
   return { type: 'object', properties: { body: schema }, required: body?.required ? ['body'] : [] };
 }

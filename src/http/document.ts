@@ -15,7 +15,7 @@ export interface DocumentOperation {
   creates: boolean;
   /** A Business write: takes Idempotency-Key and Audit-Reason. */
   isCommand: boolean;
-  /** Its errors say `error` where others say `message`. */
+  /** Its errors have `error` in place of `message`. */
   errorField: boolean;
   /** The operation that really answers, where this is another way to call it. */
   answeredBy: string;

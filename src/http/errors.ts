@@ -28,7 +28,7 @@ export interface ErrorReply {
   unexpected: boolean;
 }
 
-/** The reply for anything an operation or a middleware threw. What is not ours to tell stays hidden. */
+/** The reply for anything an operation or a middleware threw. The message of an unexpected error stays hidden. */
 export function errorReply(error: unknown): ErrorReply {
   if (error instanceof DomainError) return domainReply(error);
   if (isHttpError(error)) return requestReply(error);
@@ -36,12 +36,23 @@ export function errorReply(error: unknown): ErrorReply {
   return reply(500, { code: 'internal', message, retryable: false }, true);
 }
 
-/** What is answered where nothing is mounted, or not for this method. */
+/**
+ * Why a caller was not let in, for the log: what they are answered, and the code of what caused it (jose has
+ * `ERR_JWKS_NO_MATCHING_KEY` and others). Undefined for another error. Nothing of the token is in it.
+ */
+export function refusalReason(error: unknown): string | undefined {
+  if (!(error instanceof DomainError && error.code === 'unauthorized')) return undefined;
+  const { message, cause } = error;
+  const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+  return `${message}${code}`;
+}
+
+/** The error where nothing is mounted, or not for this method. */
 export function addressNotFound(): DomainError {
   return new DomainError('not_found', 'There is no such address here, or it does not take this method.');
 }
 
-/** Errors of the key routes say `error` where others say `message`. */
+/** Errors of the key routes have `error` in place of `message`. */
 export function inErrorField({ message, ...body }: ErrorReply['body']) {
   return { ...body, error: message };
 }
@@ -88,11 +99,11 @@ function requestReply(error: HttpError): ErrorReply {
 }
 
 function location(path: string): string {
-  const [, place, ...rest] = path.split('/');
+  const [, where, ...rest] = path.split('/');
   const name = rest.join('.');
-  if (place === 'query') return `The query parameter ${name}`;
-  if (place === 'headers') return `The header ${name}`;
-  return name ? `The field ${name} of the ${place}` : `The ${place}`;
+  if (where === 'query') return `The query parameter ${name}`;
+  if (where === 'headers') return `The header ${name}`;
+  return name ? `The field ${name} of the ${where}` : `The ${where}`;
 }
 
 function reply(status: number, body: ErrorReply['body'], unexpected = false): ErrorReply {

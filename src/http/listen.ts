@@ -34,7 +34,7 @@ export interface Deadlines {
   keepAliveMs: number;
   /** Nothing moves in either direction while a reply is made or sent. Longer than any operation takes. */
   idleMs: number;
-  /** From a refusal of ours to the end, whether or not the client reads it. */
+  /** From a refusal that was sent to the end of the connection, whether or not the client reads it. */
   closeMs: number;
 }
 
@@ -84,7 +84,7 @@ function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler:
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
-    // Node's own refusal has no body; ours is in `requireHost`.
+    // Node's own refusal has no body; `requireHost` sends one.
     requireHostHeader: false,
     connectionsCheckingInterval: Math.min(5_000, headersMs),
   };
@@ -96,7 +96,7 @@ function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler:
         listener,
       )
     : createServer(timeouts, listener);
-  // Off by default, and then a client that never reads its reply keeps its connection.
+  // Off by default; a client that never reads its reply would keep its connection.
   server.timeout = idleMs;
   return server;
 }

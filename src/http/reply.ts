@@ -1,6 +1,6 @@
 /**
- * Replies, as JSON. Those of one turn of the event loop go out together, at its end: each can wake another program, and
- * one that has to be woken again and again meanwhile costs more time than what it asked for.
+ * Replies, as JSON. Those of one iteration of the event loop go out together, at its end: each write can wake the program
+ * that waits for it, and waking it once for every reply costs more time than the replies (docs/decisions/0020).
  */
 import type { ServerResponse } from 'node:http';
 
@@ -11,10 +11,10 @@ interface Reply {
 
 let waiting: Reply[] = [];
 
-/** The texts of bodies that are sent again and again. */
+/** The JSON of bodies that are cached. */
 const texts = new WeakMap<object, Buffer>();
 
-/** Answers with a body, which none of ours lets anyone keep. */
+/** Answers with a body, which nobody may cache: what is in it depends on who asks. */
 export function sendJson(response: ServerResponse, body: unknown): void {
   response.setHeader('Cache-Control', 'no-store');
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
@@ -22,7 +22,7 @@ export function sendJson(response: ServerResponse, body: unknown): void {
   waiting.push({ response, text: textOf(body) });
 }
 
-/** A frozen body is one that its operation keeps, so its text is kept as well. */
+/** The JSON of a body. An operation freezes what it caches (`store/cache.ts`), so the JSON of that is cached as well. */
 function textOf(body: unknown): string | Buffer {
   if (typeof body !== 'object' || body === null || !Object.isFrozen(body)) return JSON.stringify(body);
   const known = texts.get(body);

@@ -1,24 +1,24 @@
 /**
- * Who asks. Owns the way from a bearer token to a person: the token is verified against the issuer's keys and kept,
+ * Authentication. Owns the way from a bearer token to a person: the token is verified against the issuer's keys and cached,
  * verified, until it expires, so that a repeated request costs no signature check. Decides nothing about permissions.
  *
  * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
  */
-import type { JWTVerifyGetKey } from 'jose';
+import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
 import { findIdentity } from '../store/identities.ts';
 import type { Store } from '../store/index.ts';
 import { findPerson, requireActive } from './person.ts';
-import { type TokenRules, verifyToken } from './token.ts';
+import { clockToleranceMs, type TokenRules, type VerifiedToken, verifyToken } from './token.ts';
 
 export interface AuthenticatorOptions {
   store: Store;
   rules: TokenRules;
   keys: JWTVerifyGetKey;
-  /** Fetches the issuer's userinfo for a token that says nothing of a verified email. */
+  /** Fetches the issuer's userinfo for a token without a verified email. */
   userinfo(token: string): Promise<Record<string, unknown>>;
-  /** What was signed in to before this moment (ms since 1970) is over; undefined when there is no such. */
-  signInsSince?(userId: string): Promise<number | undefined>;
+  /** Whether the person has ended the sign-in of a token with these claims; left out: it ends with the token only. */
+  isSignInOver?: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   now(): number;
 }
 
@@ -32,39 +32,39 @@ export type Authenticate = (
   serviceAccountRefusal: 'unauthorized' | 'forbidden',
 ) => Promise<string>;
 
-interface Known {
-  subject: string;
-  issuedAt: number;
-  expiresAt: number;
+interface CachedToken extends Pick<VerifiedToken, 'subject' | 'expiresAt' | 'claims'> {
   /** Undefined for a service account. */
   userId: string | undefined;
-  /** How many changes of the person there had been when the token was last found good. */
-  changes: number;
+  /** How many changes of the person there had been when the account was last checked; undefined before that. */
+  changes: number | undefined;
 }
 
 const mostTokens = 10_000;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  /** By the whole header: what is verified once is found again without being looked into. */
-  const known = new Map<string, Known>();
+  /** By the whole Authorization header, so that a repeated request costs no parsing. */
+  const cache = new Map<string, CachedToken>();
 
-  async function learn(authorization: string | undefined): Promise<Known> {
+  async function verify(authorization: string | undefined): Promise<CachedToken> {
     const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '') ?? [];
     if (authorization === undefined || token === undefined) {
       throw new DomainError('unauthorized', 'Send an access token: sign in with `andromeda auth login`.');
     }
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
-    const { subject, issuedAt, expiresAt } = verified;
-    const entry = { subject, issuedAt, expiresAt, userId, changes: changes.get(userId ?? '') ?? 0 };
-    if (userId !== undefined) await requireSignIn(userId, issuedAt);
+    const { subject, expiresAt, claims } = verified;
+    const entry = { subject, expiresAt, claims, userId, changes: undefined };
     // A Map keeps the order of insertion, so the first key is the oldest.
-    if (known.size >= mostTokens) known.delete(known.keys().next().value ?? '');
-    known.set(authorization, entry);
+    if (cache.size >= mostTokens) cache.delete(cache.keys().next().value ?? '');
+    cache.set(authorization, entry);
     return entry;
   }
 
-  /** How often each person has changed since the start: a change may be the end of their account or their sign-ins. */
+  /**
+   * How often each person has changed since the start: a change may be the end of their account or their sign-ins. Counted
+   * per server, by design: another server on the same database would accept a token that it has cached until that
+   * expires, unless its own store announces this server's commits (`Store.onChange`) to it.
+   */
   const changes = new Map<string, number>();
   options.store.onChange((some) => {
     for (const change of some) {
@@ -72,16 +72,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
   });
 
-  async function requireSignIn(userId: string, issuedAt: number): Promise<void> {
-    const since = await options.signInsSince?.(userId);
-    // Tokens tell their second, not their millisecond.
-    if (since === undefined || issuedAt + 1000 > since) return;
-    throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
-  }
-
-  /** The identity may have been deactivated, or bound to another account, since the token was found good. */
-  async function requireAccount(userId: string, { subject, issuedAt }: Known): Promise<void> {
-    await requireSignIn(userId, issuedAt);
+  /** Since the token was issued, the sign-in may be over, and the identity deactivated or bound to another account. */
+  async function requireAccount(userId: string, { subject, claims }: CachedToken): Promise<void> {
+    if (await options.isSignInOver?.(userId, claims)) {
+      throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
+    }
     const bound = await findIdentity(options.store.read, options.rules.issuer, subject);
     if (bound?.userId !== userId) {
       throw new DomainError(
@@ -93,12 +88,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
   }
 
   return async (authorization, serviceAccountRefusal) => {
-    let entry = known.get(authorization ?? '');
-    if (entry && entry.expiresAt <= options.now()) {
-      known.delete(authorization ?? '');
+    let entry = cache.get(authorization ?? '');
+    if (entry && entry.expiresAt + clockToleranceMs <= options.now()) {
+      cache.delete(authorization ?? '');
       throw new DomainError('unauthorized', 'The access token has expired.');
     }
-    entry ??= await learn(authorization);
+    entry ??= await verify(authorization);
     if (entry.userId === undefined) {
       throw new DomainError(
         serviceAccountRefusal,

@@ -18,8 +18,8 @@ const mayWait = 64;
 
 let running = 0;
 const waiting: (() => void)[] = [];
-/** What is checked when there is nobody to check: the same cost, and never a match. */
-const nobody = { ...current, salt: Buffer.alloc(16), key: Buffer.alloc(keyLength) };
+/** What is checked where there is no account: the same cost, and never a match. */
+const dummy = { ...current, salt: Buffer.alloc(16), key: Buffer.alloc(keyLength) };
 
 /**
  * The encoded hash of a password. Throws `invalid_parameter` when it is empty or longer than 1024 characters, and
@@ -47,14 +47,14 @@ export async function hashNewPassword(
 }
 
 /**
- * Whether the password is the one of the encoded hash. With no hash (nobody of that name) or one that cannot be
- * read, the same work is done and the answer is no, so that the time taken does not tell who has an account. Throws
+ * Whether the password is the one of the encoded hash. With no hash (no such account) or one that cannot be
+ * read, the same work is done and the answer is no, so that the time taken does not reveal who has an account. Throws
  * `service_unavailable` when too many are being hashed already.
  */
 export async function verifyPassword(password: string, hash: string | undefined): Promise<boolean> {
   const tooLong = password.length > longest;
   const parsed = parse(hash ?? '');
-  const stored = parsed ?? nobody;
+  const stored = parsed ?? dummy;
   const key = await derive(tooLong ? '' : password, stored.salt, stored, stored.key.length);
   return timingSafeEqual(key, stored.key) && parsed !== undefined && !tooLong;
 }
@@ -82,7 +82,7 @@ async function derive(password: string, salt: Buffer, cost: Cost, length: number
   await enter();
   try {
     const N = 2 ** cost.ln;
-    // Node refuses more than 32 MiB unless told; twice what scrypt needs leaves room for p.
+    // Node refuses more than 32 MiB without `maxmem`; twice what scrypt needs is enough for p.
     const options = { N, r: cost.r, p: cost.p, maxmem: 256 * N * cost.r };
     return await new Promise<Buffer>((resolve, reject) => {
       // The same password typed on another keyboard may come composed differently; NFKC makes the two equal.
@@ -106,7 +106,7 @@ async function enter(): Promise<void> {
   await new Promise<void>((resolve) => waiting.push(resolve));
 }
 
-/** Hands its place to the next in line, so `running` only falls when nobody waits. */
+/** Starts the next in the queue; `running` falls only when the queue is empty. */
 function leave(): void {
   const next = waiting.shift();
   if (next) next();

@@ -4,17 +4,15 @@ import { DomainError } from '../domain/error.ts';
 import { appendAuditEntry } from '../store/audit.ts';
 import { createIdentity, findIdentity, hasIdentityAt } from '../store/identities.ts';
 import type { Store, Tx } from '../store/index.ts';
-import { wasEverMember } from '../store/members.ts';
-import { createMembership } from '../store/memberships.ts';
+import { createMembership } from '../store/membership-changes.ts';
+import { wasEverMember } from '../store/memberships.ts';
 import { findAutoJoinOrganization } from '../store/organizations.ts';
-import { toTime } from '../store/time.ts';
-import { createUser, findUserByEmail, systemUserId } from '../store/users.ts';
+import { createPerson, findPersonByEmail, systemUserId } from '../store/people.ts';
 import type { VerifiedToken } from './token.ts';
 
 interface PersonDeps {
   store: Store;
   userinfo(token: string): Promise<Record<string, unknown>>;
-  now(): number;
 }
 
 /**
@@ -30,20 +28,17 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   if (!hasVerifiedEmail(claims)) {
     throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
   }
-  const now = deps.now();
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
     if (earlier !== undefined) return requireActive(earlier);
-    const userId = await accountFor(tx, token.issuer, claims, now);
-    await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId }, now);
+    const userId = await accountFor(tx, token.issuer, claims);
+    await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId });
     await appendAuditEntry(tx, {
-      at: toTime(now),
-      actor_user_id: userId,
+      actorUserId: userId,
       operation: 'bindIdentity',
       target: userId,
-      subject_user_id: userId,
+      subjectUserId: userId,
       reason: 'First sign-in with this identity',
-      source_address: '',
       result: 'done',
       details: `${token.subject} of ${token.issuer}`.slice(0, 500),
     });
@@ -51,7 +46,7 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   });
 }
 
-/** What the issuer says of a token's person; nothing when it speaks of another one (OpenID Connect Core 1.0, 5.3.2). */
+/** The issuer's userinfo for a token; empty when it is of another subject (OpenID Connect Core 1.0, 5.3.2). */
 async function userinfoOf(
   deps: PersonDeps,
   token: VerifiedToken,
@@ -70,13 +65,13 @@ function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
   return typeof email === 'string' && isEmail(email) && email_verified === true;
 }
 
-/** A deactivated account lets nobody in. Throws `unauthorized`. */
+/** Throws `unauthorized` for a deactivated account. */
 export function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
   throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
 }
 
-/** What an issuer says, as it is kept: without control characters, and not longer than what is shown of a name. */
+/** A claim as it is stored: without control characters, and not longer than what is shown of a name. */
 function shownText(claim: unknown): string | undefined {
   if (typeof claim !== 'string') return undefined;
   const text = claim
@@ -86,16 +81,16 @@ function shownText(claim: unknown): string | undefined {
   return [...text].slice(0, 80).join('').trim() || undefined;
 }
 
-async function accountFor(tx: Tx, issuer: string, profile: Profile, now: number): Promise<string> {
+async function accountFor(tx: Tx, issuer: string, profile: Profile): Promise<string> {
   const { email, name, preferred_username } = profile;
   const domain = email.slice(email.lastIndexOf('@') + 1);
-  const orgId = await findAutoJoinOrganization(tx.db, domain);
-  const existing = await findUserByEmail(tx.db, email);
-  if (!existing && orgId === undefined) {
+  const organizationId = await findAutoJoinOrganization(tx.db, domain);
+  const existing = await findPersonByEmail(tx.db, email);
+  if (!existing && organizationId === undefined) {
     throw new DomainError('unauthorized', `There is no account for ${email}. Ask your operator for one.`);
   }
   if (existing) {
-    requireActive({ userId: existing.id, state: existing.lifecycle_state });
+    requireActive({ userId: existing.id, state: existing.lifecycleState });
     // An address can pass to somebody else at the issuer, and the account must not pass with it.
     if (await hasIdentityAt(tx.db, existing.id, issuer)) {
       throw new DomainError(
@@ -106,26 +101,20 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, now: number)
   }
   const userId =
     existing?.id ??
-    (await createUser(
-      tx,
-      {
-        email,
-        displayName: shownText(name) ?? email,
-        preferredUsername: shownText(preferred_username),
-      },
-      now,
-    ));
-  if (orgId !== undefined && !(await wasEverMember(tx.db, orgId, userId))) {
-    await createMembership(tx, { orgId, userId, email, role: 'member' });
+    (await createPerson(tx, {
+      email,
+      displayName: shownText(name) ?? email,
+      preferredUsername: shownText(preferred_username),
+    }));
+  if (organizationId !== undefined && !(await wasEverMember(tx.db, organizationId, userId))) {
+    await createMembership(tx, { organizationId, userId, email, role: 'member' });
     await appendAuditEntry(tx, {
-      at: toTime(now),
-      actor_user_id: systemUserId,
+      actorUserId: systemUserId,
       operation: 'joinByDomain',
-      target: `${orgId}/${userId}`,
-      organization_id: orgId,
-      subject_user_id: userId,
+      target: `${organizationId}/${userId}`,
+      organizationId: organizationId,
+      subjectUserId: userId,
       reason: `The sign-in domain ${domain} joins the organization automatically`,
-      source_address: '',
       result: 'done',
     });
   }

@@ -1,5 +1,6 @@
 /** An issuer elsewhere (`identity.issuer`): its keys and its userinfo endpoint (OpenID Connect Discovery 1.0). */
-import { createRemoteJWKSet, type JWTVerifyGetKey } from 'jose';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
 
 interface Metadata {
@@ -16,12 +17,12 @@ export interface RemoteIssuer {
 const timeoutMs = 5_000;
 
 /**
- * The issuer at `url`. Nothing is fetched until something is needed; the keys are kept, and fetched again for a key
- * ID they do not have, at most twice a minute. Both throw `integration_unavailable` when the issuer is down.
+ * The issuer at `url`. Nothing is fetched until something is needed; the keys are cached for ten minutes, and fetched
+ * again for a key ID that is not among them. Both throw `integration_unavailable` when the issuer is down.
  */
 export function createRemoteIssuer(url: string): RemoteIssuer {
   let metadata: Promise<Metadata> | undefined;
-  let keySet: JWTVerifyGetKey | undefined;
+  let cached: ReturnType<typeof createRemoteJWKSet> | undefined;
 
   function discover(): Promise<Metadata> {
     metadata ??= fetchMetadata(url).catch((error: unknown) => {
@@ -31,13 +32,24 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
     return metadata;
   }
 
+  const keySet = createSharedFetch(async () => {
+    // When to fetch is decided here, and not by jose's own cool-down, within which a new key would be refused.
+    const cooldownDuration = Number.POSITIVE_INFINITY;
+    const { jwks_uri } = await discover();
+    cached ??= createRemoteJWKSet(new URL(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
+    await cached.reload();
+    return cached;
+  });
+
   return {
     async keys(header, token) {
-      keySet ??= createRemoteJWKSet(new URL((await discover()).jwks_uri), {
-        timeoutDuration: timeoutMs,
-        cooldownDuration: 30_000,
-      });
-      return keySet(header, token);
+      const known = cached?.fresh ? cached : await keySet.current();
+      try {
+        return await known(header, token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        return (await keySet.next())(header, token);
+      }
     },
     async userinfo(token) {
       const { userinfo_endpoint } = await discover();
@@ -45,6 +57,38 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
       return fetchJson(userinfo_endpoint, { authorization: `Bearer ${token}` });
     },
   };
+}
+
+/** The least time between two fetches, however many tokens with unknown key IDs arrive. */
+const fetchEveryMs = 1_000;
+
+interface SharedFetch<T> {
+  /** What the fetch under way gives, or the next one. */
+  current(): Promise<T>;
+  /** What a fetch gives that begins after this call. */
+  next(): Promise<T>;
+}
+
+/** A fetch that all callers who wait for it share, begun at most once in `fetchEveryMs`. */
+function createSharedFetch<T>(fetchOnce: () => Promise<T>): SharedFetch<T> {
+  let running: Promise<T> | undefined;
+  let waiting: Promise<T> | undefined;
+  let startedAt = Number.NEGATIVE_INFINITY;
+  async function begin(): Promise<T> {
+    await sleep(Math.max(0, startedAt + fetchEveryMs - performance.now()));
+    startedAt = performance.now();
+    waiting = undefined;
+    const mine = fetchOnce().finally(() => {
+      if (running === mine) running = undefined;
+    });
+    running = mine;
+    return mine;
+  }
+  function next(): Promise<T> {
+    waiting ??= begin();
+    return waiting;
+  }
+  return { next, current: () => running ?? next() };
 }
 
 async function fetchMetadata(url: string): Promise<Metadata> {
@@ -55,6 +99,7 @@ async function fetchMetadata(url: string): Promise<Metadata> {
   return body as unknown as Metadata;
 }
 
+/** Throws `unauthorized` where the issuer does not take the token that was sent, else `integration_unavailable`. */
 async function fetchJson(url: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
   try {
     const response = await fetch(url, {
@@ -62,15 +107,19 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     });
+    const refused = 'authorization' in headers ? refusals[response.status] : undefined;
+    if (refused !== undefined) throw new DomainError('unauthorized', refused);
     if (!response.ok) throw new Error(`status ${response.status}`);
     return (await response.json()) as Record<string, unknown>;
   } catch (error) {
-    throw new DomainError(
-      'integration_unavailable',
-      'The identity provider cannot be reached at the moment.',
-      {
-        cause: error,
-      },
-    );
+    if (error instanceof DomainError) throw error;
+    const message = 'The identity provider cannot be reached at the moment.';
+    throw new DomainError('integration_unavailable', message, { cause: error });
   }
 }
+
+/** What a status of the userinfo endpoint means for the token (RFC 6750, 3.1). */
+const refusals: Record<number, string | undefined> = {
+  401: 'The identity provider does not accept this access token any more. Sign in again.',
+  403: 'The identity provider gives no email address for this access token: a scope is missing. Sign in again.',
+};

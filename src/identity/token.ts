@@ -7,21 +7,22 @@ export interface TokenRules {
   audiences: readonly string[];
   /** What the header's `typ` must be (RFC 9068, 4); anything where left out: issuers elsewhere differ. */
   type?: string | undefined;
-  /** A claim that marks service accounts at issuers where `sub` does not tell. */
+  /** A claim that marks service accounts at issuers where `sub` does not mark them. */
   serviceAccountClaim?: { name: string; value: unknown } | undefined;
 }
 
-/** A token whose signature, issuer, audiences and times hold. The person is not yet looked up. */
+/** A token whose signature, issuer, audiences and times are right. The person is not yet found. */
 export interface VerifiedToken {
   issuer: string;
   subject: string;
-  /** Milliseconds since 1970, in whole seconds; 0 where the token does not tell. */
-  issuedAt: number;
   /** Milliseconds since 1970. */
   expiresAt: number;
   isServiceAccount: boolean;
   claims: JWTPayload;
 }
+
+/** Clocks of two machines may differ by this much: `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5). */
+export const clockToleranceMs = 60_000;
 
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
@@ -37,8 +38,8 @@ export async function verifyToken(
   if (!rules.audiences.every((audience) => audiences.includes(audience))) {
     throw new DomainError('unauthorized', 'The access token is not meant for this service.');
   }
-  const { sub, iat = 0, exp = 0 } = claims;
-  // Anything else would be kept as some text, and be the same for many people.
+  const { sub, exp = 0 } = claims;
+  // Anything else would be stored as some text, and be the same for many people.
   if (typeof sub !== 'string' || sub === '') {
     throw new DomainError(
       'unauthorized',
@@ -49,7 +50,6 @@ export async function verifyToken(
   return {
     issuer: rules.issuer,
     subject: sub,
-    issuedAt: iat * 1000,
     expiresAt: exp * 1000,
     isServiceAccount:
       sub === claims['client_id'] ||
@@ -72,6 +72,7 @@ async function verifiedClaims(
       ...(rules.type === undefined ? {} : { typ: rules.type }),
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(now),
+      clockTolerance: clockToleranceMs / 1000,
     });
     return payload;
   } catch (error) {
@@ -85,6 +86,11 @@ function tokenError(error: unknown): DomainError {
   if (error instanceof errors.JWTExpired) return refused('The access token has expired.');
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'iss') {
     return refused('The access token is from an issuer that is not accepted here.');
+  }
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf') {
+    return refused(
+      "The access token is not valid yet: this server's clock or the identity provider's is wrong. Tell your operator.",
+    );
   }
   const isFetch =
     !(error instanceof errors.JOSEError) ||

@@ -18,12 +18,39 @@ export function yieldToEventLoop(): Promise<void> | undefined {
   return performance.now() - since < longestMs ? undefined : nextIteration();
 }
 
-async function nextIteration(): Promise<void> {
-  do await new Promise((resolve) => setImmediate(resolve));
-  while (since !== undefined && performance.now() - since >= longestMs);
-  if (since !== undefined) return;
-  since = performance.now();
-  setImmediate(endIteration);
+/** Runs work that can be interrupted at each value of a generator, and yields there when it has taken too long. */
+export async function runInParts<T>(parts: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = parts.next();
+    if (done) return value;
+    const way = yieldToEventLoop();
+    if (way) await way;
+  }
+}
+
+/** Those who wait, in the order in which they came. For each there is a `resumeFirst` to come. */
+const waiting: (() => void)[] = [];
+
+function nextIteration(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    setImmediate(resumeFirst);
+  });
+}
+
+/**
+ * Lets the first one go on, or waits for the next iteration where this one has taken too long already. Without the order,
+ * one that works on and on would be the first in each iteration, and use it up.
+ */
+function resumeFirst(): void {
+  if (since === undefined) {
+    since = performance.now();
+    setImmediate(endIteration);
+  } else if (performance.now() - since >= longestMs) {
+    setImmediate(resumeFirst);
+    return;
+  }
+  waiting.shift()?.();
 }
 
 function endIteration(): void {

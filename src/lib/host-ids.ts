@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not asked. */
+/** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not queried. */
 export function listHostIds(): number[] {
   return ['/etc/passwd', '/etc/group'].flatMap((file) =>
     linesOf(file)
@@ -19,18 +19,18 @@ function linesOf(file: string): string[] {
   }
 }
 
-/** How many numbers go into one question: an argument list has its limits. */
-const asked = 1000;
+/** How many numbers go into one query: an argument list has its limits. */
+const batchSize = 1000;
 
 /**
- * Whose the numbers are that others have on this host already, directories asked too: `the account NAME`. An account of
+ * Whose the numbers are that others have on this host already, directories included: `the account NAME`. An account of
  * the same name that Andromeda made here for a Slurm cluster is the same person's.
  */
 export function findHostOwners(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
-  const question = JSON.stringify(accounts.map(({ username, uid, gid }) => [username, uid, gid]));
+  const query = JSON.stringify(accounts.map(({ username, uid, gid }) => [username, uid, gid]));
   // The clusters of an organization all ask the same at the same time.
-  if (latest?.question !== question || performance.now() - latest.at > answerLastsMs) {
-    latest = { question, at: performance.now(), answer: askHost(accounts) };
+  if (latest?.query !== query || performance.now() - latest.at > answerLastsMs) {
+    latest = { query, at: performance.now(), answer: askHost(accounts) };
   }
   return latest.answer;
 }
@@ -42,12 +42,12 @@ interface HostAccount {
 }
 
 const answerLastsMs = 5_000;
-let latest: { question: string; at: number; answer: Promise<Map<number, string>> } | undefined;
+let latest: { query: string; at: number; answer: Promise<Map<number, string>> } | undefined;
 
 async function askHost(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
   const owners = new Map<number, string>();
-  for (let from = 0; from < accounts.length; from += asked) {
-    const some = accounts.slice(from, from + asked);
+  for (let from = 0; from < accounts.length; from += batchSize) {
+    const some = accounts.slice(from, from + batchSize);
     const names = new Map(
       some.flatMap(({ username, uid, gid }) => [[uid, username] as const, [gid, username]]),
     );

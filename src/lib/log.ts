@@ -5,6 +5,7 @@
  * To add an event: one line in `LogEvents`, its name and its fields, and a call of `log` where it happens. Metrics are
  * made from these events (`metrics.ts`): a name or a field that is not here is a type error in both.
  */
+import { fstatSync } from 'node:fs';
 import { pino } from 'pino';
 import { escapeControls } from '../domain/visible-text.ts';
 
@@ -41,7 +42,22 @@ export interface LogEvents {
     fastCiphers: boolean;
     node: string;
   };
+  'serve.failed': { message: string; status: number };
+  'serve.stopping': { signal: string; message: string };
+  'serve.left': { message: string };
+  'serve.stopped': { message: string };
+  'serve.reloading': { message: string };
+  'serve.reload.refused': { message: string };
+  'serve.notify.failed': { message: string };
+  'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
+  'certificate.ended': { setting: string; file: string; endsAt: string; message: string };
+  /** A warning of Node itself. */
+  'process.warning': { name: string; message: string };
+  /** Nobody caught it, which ended the process. */
+  'process.failed': { error: Thrown };
   'store.written': { ms: number };
+  /** By so many ms: forward, or back where it is negative. */
+  'clock.jumped': { ms: number; message: string };
 
   'http.request': {
     api: string;
@@ -56,6 +72,8 @@ export interface LogEvents {
     ms: number;
     userId: string | undefined;
     commandId: string | undefined;
+    /** Why it was 401; left out otherwise. */
+    refusal: string | undefined;
   };
   'http.connection.refused': { name: string; address: string; open: number };
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
@@ -84,7 +102,7 @@ export interface LogEvents {
   'gateway.login.accepted': OpenSession;
   'gateway.login.refused': Login & { reason: string; detail?: string | undefined; cause?: Thrown };
   'gateway.session.closed': OpenSession & {
-    /** What follows a colon tells of one case. */
+    /** What follows a colon is about one case. */
     why: string;
     durationMs: number;
     bytesUp: number | undefined;
@@ -95,6 +113,28 @@ export interface LogEvents {
   /** A message of either side that the relay does not pass on. */
   'gateway.refused': { id: string; side: string; reason: string };
   'gateway.recheck.failed': { id?: string; error: Thrown };
+  /** Lines of a gateway process that were too many while the service was away. */
+  'gateway.log.dropped': { lines: number };
+  /** Whom the gateway's processes run as. */
+  'gateway.process.account': { account: string };
+  'gateway.process.started': { pid: number };
+  /** One that lives from before. */
+  'gateway.process.found': { pid: number; sessions: number };
+  /** It takes no new connections, and ends with its last session. */
+  'gateway.process.draining': { pid: number; sessions: number };
+  'gateway.process.ended': {
+    pid: number;
+    code?: number | null;
+    signal?: string | null;
+    sessions: number;
+    /** The last that it wrote to stderr. */
+    lastWords: string | undefined;
+  };
+  /** One from before that did not connect. */
+  'gateway.process.silent': { pid: number };
+  'gateway.process.failed': { error: Thrown; failures: number; retryMs: number };
+  /** What passed between the service and a gateway process could not be read or handled. */
+  'gateway.process.fault': { pid?: number | undefined; error: Thrown };
   'gateway.records.failed': { error: Thrown; waiting: number; lost: number };
   'gateway.records.lost': { lost: number };
 
@@ -170,10 +210,7 @@ export type Logger = Record<
 >;
 
 /** A logger that writes events of `level` and above as JSON lines to `write` (stderr if left out). */
-export function createLogger(
-  level: LogLevel,
-  write: (line: string) => void = (line) => process.stderr.write(line),
-): Logger {
+export function createLogger(level: LogLevel, write: (line: string) => void = createStderrWriter()): Logger {
   const lines = pino(
     {
       level,
@@ -186,6 +223,35 @@ export function createLogger(
   );
   const at = (name: EventLevel) => (event: EventName, fields: object) => lines[name]({ event, ...fields });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/**
+ * Writes lines to stderr. Where that is systemd's journal, each begins with its priority, which the journal takes off again
+ * (systemd.exec(5), JOURNAL_STREAM; sd-daemon(3)).
+ */
+export function createStderrWriter(
+  stream = process.env['JOURNAL_STREAM'],
+  stderr: (text: string) => void = (text) => process.stderr.write(text),
+): (line: string) => void {
+  if (!isStderr(stream)) return stderr;
+  return (line) => {
+    const [, level = 'info'] = /^\{"level":"(\w+)"/.exec(line) ?? [];
+    stderr(`<${priorities[level as EventLevel] ?? priorities.info}>${line}`);
+  };
+}
+
+/** As syslog(3) numbers them. */
+const priorities: Record<EventLevel, number> = { error: 3, warn: 4, info: 6, debug: 7 };
+
+/** Whether `DEVICE:INODE` is what stderr is. */
+function isStderr(stream: string | undefined): boolean {
+  if (stream === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(2);
+    return stream === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
 }
 
 /** What is thrown has no fields that JSON would show. */

@@ -1,10 +1,11 @@
 /**
  * What depends on how the program lies on the disk: here as a checkout. In the executable that `npm run build` makes,
- * scripts/build/executable/packaging.ts stands in for this file. Nothing else may ask where its own file is.
+ * scripts/build/executable/packaging.ts stands in for this file. Nothing else may depend on where its own file is.
  */
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { isAbsolute, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 
 /** The folder that must be within reach for another process of the program to start. */
 export const codeRoot: string = join(import.meta.dirname, '../..');
@@ -12,6 +13,9 @@ export const codeRoot: string = join(import.meta.dirname, '../..');
 /** The program as a file to run, and whether that is all of it. */
 export const programFile: string = join(codeRoot, 'scripts/andromeda');
 export const isOneFile: boolean = false;
+
+/** The commit that the program was built from, and its date (RFC 3339); undefined where nothing was built. */
+export const build: { commit: string; date: string } | undefined = undefined;
 
 /** How a person here runs the program. */
 export const commandName: string = 'npx andromeda';
@@ -21,9 +25,25 @@ export function programText(path: string): string {
   return readFileSync(join(codeRoot, 'src', path), 'utf8');
 }
 
-/** What follows the executable's name to start a login node's process, with the code where `codeDir` says. */
+/** What follows the executable's name to start a login node's process, with the code in `codeDir`. */
 export function loginNodeArguments(codeDir: string): string[] {
   return [join(codeDir, 'src/sync/drivers/simulated/login-node/main.ts')];
+}
+
+/** What follows the executable's name to run this command line again. */
+export function selfArguments(): string[] {
+  return [...process.execArgv, ...process.argv.slice(1)];
+}
+
+/** What follows the executable's name to start a gateway process. What is young is collected before it is much. */
+export function gatewayArguments(): string[] {
+  const flags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=16'];
+  return [...flags, join(codeRoot, 'src/main.ts'), 'gateway'];
+}
+
+/** Starts a file of the program, by its path below src/ without `.ts`, on a thread of its own. */
+export function startWorker(path: string, workerData: object): Worker {
+  return new Worker(join(codeRoot, 'src', `${path}.ts`), { workerData });
 }
 
 /** What follows the executable's name for a process that does nothing but end with this status. */
@@ -36,7 +56,7 @@ export function inheritedEnvironment(): Record<string, string> {
   return {};
 }
 
-/** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be kept, it is not. */
+/** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be stored, it is not. */
 export function keepCompiled(): void {
   const { XDG_CACHE_HOME: cache, HOME: home } = process.env;
   const base = [cache, home && join(home, '.cache')].find((path) => path && isAbsolute(path));

@@ -1,8 +1,8 @@
-/** Where a connection or a request comes from, also behind proxies that are trusted to say so. */
+/** Where a connection or a request comes from, also behind trusted proxies. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
-/** The proxies whose word about their clients counts. */
+/** The proxies whose headers about their clients are trusted. */
 export interface TrustedProxies {
   /** Whether a socket's address is one of them. */
   has(address: string): boolean;

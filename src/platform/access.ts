@@ -8,9 +8,9 @@ import { holdsStaffKey } from '../domain/staff.ts';
 import { findCluster } from '../store/clusters.ts';
 import { hasLiveGrant } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
-import { findMembership } from '../store/members.ts';
+import { findMembership } from '../store/memberships.ts';
 import { findOrganization } from '../store/organizations.ts';
-import { listStaffKeys } from '../store/users.ts';
+import { listStaffKeys } from '../store/people.ts';
 
 /** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
 export function requireClusterId(clusterId: string): string {
@@ -22,20 +22,24 @@ export function requireClusterId(clusterId: string): string {
  * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
  * ask for an organization that does not exist.
  */
-export async function canReadClusters(db: Reader, userId: string, orgId: string): Promise<boolean> {
-  const membership = await findMembership(db, orgId, userId);
+export async function canReadClusters(db: Reader, userId: string, organizationId: string): Promise<boolean> {
+  const membership = await findMembership(db, organizationId, userId);
   if (membership?.permissions.has('clusters.read')) return true;
   if (!holdsStaffKey(await listStaffKeys(db, userId), 'staff.read')) return false;
-  if (await findOrganization(db, orgId)) return true;
+  if (await findOrganization(db, organizationId)) return true;
   throw new DomainError('not_found', 'There is no such organization.');
 }
 
 /** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
 export async function requirePermission(
   db: Reader,
-  { userId, orgId, permission }: { userId: string; orgId: string; permission: PermissionKey },
+  {
+    userId,
+    organizationId,
+    permission,
+  }: { userId: string; organizationId: string; permission: PermissionKey },
 ): Promise<void> {
-  const membership = await findMembership(db, orgId, userId);
+  const membership = await findMembership(db, organizationId, userId);
   if (membership?.permissions.has(permission)) return;
   throw new DomainError('forbidden', `This needs the permission ${permission} in the organization.`);
 }
@@ -46,29 +50,29 @@ export async function requirePermission(
  */
 export async function visibleCluster(
   db: Reader,
-  request: { userId: string; orgId: string; clusterId: string; now: number },
+  request: { userId: string; organizationId: string; clusterId: string; now: number },
 ): Promise<Cluster> {
-  const { userId, orgId, clusterId, now } = request;
+  const { userId, organizationId, clusterId, now } = request;
   const allowed =
-    (await canReadClusters(db, userId, orgId)) || (await hasLiveGrant(db, userId, clusterId, now));
+    (await canReadClusters(db, userId, organizationId)) || (await hasLiveGrant(db, userId, clusterId, now));
   if (!allowed) {
     throw new DomainError(
       'forbidden',
       'This needs clusters.read in the organization, or a grant on the cluster.',
     );
   }
-  return clusterOf(db, orgId, clusterId);
+  return clusterOf(db, organizationId, clusterId);
 }
 
 /** A cluster of the organization named. Throws `not_found`. */
-export async function clusterOf(db: Reader, orgId: string, clusterId: string): Promise<Cluster> {
+export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
-  requireOwn(cluster, orgId);
+  requireOwn(cluster, organizationId);
   return cluster;
 }
 
 /** Throws `not_found` for anything but a cluster of the organization named. */
-export function requireOwn(cluster: Cluster | undefined, orgId: string): asserts cluster is Cluster {
-  if (cluster?.organizationId === orgId) return;
+export function requireOwn(cluster: Cluster | undefined, organizationId: string): asserts cluster is Cluster {
+  if (cluster?.organizationId === organizationId) return;
   throw new DomainError('not_found', 'The organization has no such cluster.');
 }

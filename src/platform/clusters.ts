@@ -13,16 +13,16 @@ export async function listClusters(
   { store }: PlatformDeps,
   { caller, query, now }: PlatformRequest<'listClusters'>,
 ): Promise<PlatformReply<'listClusters'>> {
-  const orgId = query.businessOrgId;
+  const organizationId = query.businessOrgId;
   const limit = query.limit ?? 50;
-  const list = `clusters/${orgId}`;
+  const list = `clusters/${organizationId}`;
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
-  if (await canReadClusters(store.read, caller.userId, orgId)) {
-    const key = `clusters/${orgId}/${limit}/${after ?? ''}`;
-    return cached(store, key, () => clusterPage(store.read, { list, orgId, limit, after }));
+  if (await canReadClusters(store.read, caller.userId, organizationId)) {
+    const key = `clusters/${organizationId}/${limit}/${after ?? ''}`;
+    return cached(store, key, () => clusterPage(store.read, { list, organizationId, limit, after }));
   }
-  const among = await listGrantedClusters(store.read, { userId: caller.userId, orgId }, now);
-  if (among.length > 0) return clusterPage(store.read, { list, orgId, limit, after, among });
+  const among = await listGrantedClusters(store.read, { userId: caller.userId, organizationId }, now);
+  if (among.length > 0) return clusterPage(store.read, { list, organizationId, limit, after, among });
   throw new DomainError(
     'forbidden',
     'This needs clusters.read in the organization, or a grant on a cluster.',
@@ -47,8 +47,10 @@ export async function getCluster(
   { caller, path, query, now }: PlatformRequest<'getCluster'>,
 ): Promise<PlatformReply<'getCluster'>> {
   const clusterId = requireClusterId(path.clusterId);
-  const orgId = query.businessOrgId;
-  return clusterBody(await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now }));
+  const organizationId = query.businessOrgId;
+  return clusterBody(
+    await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now }),
+  );
 }
 
 function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {

@@ -18,7 +18,7 @@ import {
   getSchedulerConfiguration,
   setDefaultSchedulerConfiguration,
   setSchedulerConfiguration,
-} from './scheduler-configuration.ts';
+} from './slurm-configurations.ts';
 import { getSshAccess } from './ssh-access.ts';
 import { listStorage } from './storage.ts';
 

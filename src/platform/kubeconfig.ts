@@ -2,12 +2,12 @@
 import { stringify } from 'yaml';
 import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
-import { longestLasting } from '../domain/grant.ts';
+import { type Grant, longestLasting } from '../domain/grant.ts';
 import { kubeconfig } from '../domain/kubeconfig.ts';
 import type { KubernetesReport } from '../domain/manifest.ts';
-import { type LiveGrant, listLiveGrants } from '../store/grants.ts';
+import { listLiveGrants } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
-import { findMembership } from '../store/members.ts';
+import { findMembership } from '../store/memberships.ts';
 import { findClusterReport } from '../store/observations.ts';
 import { clusterOf, requireClusterId } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
@@ -21,9 +21,9 @@ export async function getKubeconfig(
   { caller, path, query, now }: PlatformRequest<'getKubeconfig'>,
 ): Promise<PlatformReply<'getKubeconfig'>> {
   const clusterId = requireClusterId(path.clusterId);
-  const orgId = query.organizationId;
-  const grant = await admission(store.read, { userId: caller.userId, orgId, clusterId, now });
-  const cluster = await clusterOf(store.read, orgId, clusterId);
+  const organizationId = query.organizationId;
+  const grant = await admission(store.read, { userId: caller.userId, organizationId, clusterId, now });
+  const cluster = await clusterOf(store.read, organizationId, clusterId);
   if (!kubernetesLogin) {
     throw new DomainError(
       'customer_kubernetes_login_not_configured',
@@ -41,19 +41,24 @@ export async function getKubeconfig(
   });
   return {
     kubeconfig: stringify(file, forKubectl),
-    ...(grant && grant.expires_at !== null ? { accessExpiresAt: grant.expires_at } : {}),
+    ...(grant && grant.expiresAt !== null ? { accessExpiresAt: grant.expiresAt } : {}),
   };
 }
 
 /** The grant that lets someone in; undefined when the organization does. Throws `forbidden` when nothing does. */
 async function admission(
   db: Reader,
-  { userId, orgId, clusterId, now }: { userId: string; orgId: string; clusterId: string; now: number },
-): Promise<LiveGrant | undefined> {
-  const membership = await findMembership(db, orgId, userId);
+  {
+    userId,
+    organizationId,
+    clusterId,
+    now,
+  }: { userId: string; organizationId: string; clusterId: string; now: number },
+): Promise<Grant | undefined> {
+  const membership = await findMembership(db, organizationId, userId);
   if (membership?.permissions.has('clusters.kubernetes')) return undefined;
   const grants = await listLiveGrants(db, userId, now);
-  const grant = longestLasting(grants.filter((one) => one.resource_id === clusterId));
+  const grant = longestLasting(grants.filter((one) => one.clusterId === clusterId));
   if (grant) return grant;
   throw new DomainError(
     'forbidden',

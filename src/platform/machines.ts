@@ -1,8 +1,8 @@
 /** The machines of a cluster. */
 
 import { type Cluster, isInService } from '../domain/cluster.ts';
-import { freshness } from '../domain/machine.ts';
-import { listMachines as listClusterMachines, type Machine } from '../store/machines.ts';
+import { freshness, type Machine } from '../domain/machine.ts';
+import { listMachines as listClusterMachines } from '../store/machines.ts';
 import { fromTime } from '../store/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
@@ -14,16 +14,16 @@ export async function listMachines(
   { caller, path, query, now }: PlatformRequest<'listMachines'>,
 ): Promise<PlatformReply<'listMachines'>> {
   const clusterId = requireClusterId(path.clusterId);
-  const { businessOrgId: orgId, limit = 50 } = query;
-  const list = `machines/${orgId}/${clusterId}`;
+  const { businessOrgId: organizationId, limit = 50 } = query;
+  const list = `machines/${organizationId}/${clusterId}`;
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
-  const cluster = await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now });
+  const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
   // A released cluster's machines are released from it.
   const isListed = cluster.state !== 'released';
   const page = isListed ? await listClusterMachines(store.read, clusterId, { limit: limit + 1, after }) : [];
   const last = page.length > limit ? page[limit - 1] : undefined;
   return {
-    organization_id: orgId,
+    organization_id: organizationId,
     cluster_id: clusterId,
     items: page.slice(0, limit).map((machine) => machineBody(machine, cluster, now)),
     ...(last ? { next_page_token: pageToken(list, last.id) } : {}),
@@ -31,24 +31,24 @@ export async function listMachines(
 }
 
 function machineBody(machine: Machine, cluster: Cluster, now: number) {
-  const { id, name, lifecycle_state, report, observed_at, report_generation } = machine;
+  const { id, name, lifecycleState, report, observedAt, reportGeneration } = machine;
   return {
     id,
     name,
-    lifecycle_state,
+    lifecycle_state: lifecycleState,
     hardware: report ? hardwareOf(report) : {},
-    ...(report && observed_at !== null
+    ...(report && observedAt !== null
       ? {
           observed: {
             ready: report.ready,
             phase: report.phase,
             freshness: freshness({
-              observedAt: fromTime(observed_at),
+              observedAt: fromTime(observedAt),
               isHeartbeatDue: isInService(cluster),
               now,
             }),
-            observed_at,
-            generation: report_generation,
+            observed_at: observedAt,
+            generation: reportGeneration,
           },
         }
       : {}),

@@ -4,7 +4,7 @@ import type { Cluster } from '../domain/cluster.ts';
 import { clusterOptions, type OptionFacts } from '../domain/options.ts';
 import type { Reader } from '../store/index.ts';
 import { findClusterReport } from '../store/observations.ts';
-import { sumActivePurchases } from '../store/purchases.ts';
+import { sumActivePurchases } from '../store/storage-purchases.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
 import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
 
@@ -14,8 +14,8 @@ export async function getClusterOptions(
   { caller, path, query, now }: PlatformRequest<'getClusterOptions'>,
 ): Promise<PlatformReply<'getClusterOptions'>> {
   const clusterId = requireClusterId(path.clusterId);
-  const orgId = query.businessOrgId;
-  const cluster = await visibleCluster(store.read, { userId: caller.userId, orgId, clusterId, now });
+  const organizationId = query.businessOrgId;
+  const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
   return clusterOptions(await optionFacts(store.read, cluster, now));
 }
 

@@ -1,6 +1,6 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
 import { decideAccess } from '../domain/access-decision.ts';
-import { isRecent } from '../domain/access-list.ts';
+import { observationFreshnessMs } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
 import { findPersonOnCluster } from '../store/access-facts.ts';
 import { requireClusterId, requirePermission } from './access.ts';
@@ -9,23 +9,26 @@ import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.t
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
 export async function getSshAccess(
   { store, gateway }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getSshAccess'>,
+  { caller, path, query }: PlatformRequest<'getSshAccess'>,
 ): Promise<PlatformReply<'getSshAccess'>> {
-  const db = store.read;
   const { userId } = caller;
   const clusterId = requireClusterId(path.clusterId);
-  await requirePermission(db, { userId, orgId: query.organizationId, permission: 'clusters.ssh' });
-  const person = await findPersonOnCluster(db, clusterId, userId);
+  await requirePermission(store.read, {
+    userId,
+    organizationId: query.organizationId,
+    permission: 'clusters.ssh',
+  });
+  const person = await findPersonOnCluster(store, clusterId, userId);
   if (person?.organizationId !== query.organizationId) {
     throw new DomainError('not_found', 'The organization has no such cluster.');
   }
   const { facts, generation, acceptedGeneration, observed, loginMode } = person;
-  const decision = decideAccess(facts, { now, fingerprint: query.keyFingerprint });
+  const decision = decideAccess(facts, { fingerprint: query.keyFingerprint });
   const reason = decision.allowed ? 'ready' : decision.readiness;
   // The permission was taken away since it was checked.
   if (reason === undefined)
     throw new DomainError('forbidden', 'This needs the permission clusters.ssh in the organization.');
-  const isFresh = facts.observedAt !== undefined && isRecent(facts.observedAt, now);
+  const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
   // Without Slurm there is nothing to reach through the gateway.
   const reachable = facts.takesAccessList;
   return {

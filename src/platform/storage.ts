@@ -11,11 +11,11 @@ export async function listStorage(
   { store }: PlatformDeps,
   { caller, path, now }: PlatformRequest<'listStorage'>,
 ): Promise<PlatformReply<'listStorage'>> {
-  const { orgId } = path;
-  if (!(await canReadClusters(store.read, caller.userId, orgId))) {
+  const { orgId: organizationId } = path;
+  if (!(await canReadClusters(store.read, caller.userId, organizationId))) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
   }
-  const clusters = await listOrganizationClusters(store.read, orgId);
+  const clusters = await listOrganizationClusters(store.read, organizationId);
   const items = clusters.map(async (cluster) => ({
     clusterId: cluster.id,
     clusterName: cluster.name,

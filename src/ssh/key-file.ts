@@ -3,9 +3,11 @@
  * leading zero byte of the public key: one key in two hundred is then refused by everyone, itself included.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { DomainError } from '../domain/error.ts';
 import { sshFingerprint } from '../domain/ssh-key.ts';
+import { writeWhole } from '../lib/whole-file.ts';
 import { sshString } from './wire.ts';
 
 export interface SshKeyFile {
@@ -17,21 +19,77 @@ export interface SshKeyFile {
   fingerprint: string;
 }
 
-/** The Ed25519 key in `file` (mode 0600), with its public part in `file.pub`; both are made if they are missing. */
+/**
+ * The key in `file` (mode 0600), which is made, with its public part in `file.pub`, if it is missing. Throws `invalid_state` with a
+ * sentence that names the file where it holds no key that can be used.
+ */
 export function loadSshKey(file: string): SshKeyFile {
   if (!existsSync(file)) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const made = generateSshKey();
-    // The private file comes last and whole: where it is, the public one is too, whenever a crash comes.
+    // The private file is written last and whole, so that where it exists, the public one does too, also after a crash.
     writeWhole(`${file}.pub`, `${made.publicKey} andromeda\n`);
     writeWhole(file, made.privateKey);
   }
-  const [type = '', encoded = ''] = readFileSync(`${file}.pub`, 'utf8').split(' ');
+  const privateKey = readKeyFile(file);
+  const blob = publicPartOf(privateKey);
+  if (!blob) throw unusable(file, 'it holds no private key in OpenSSH’s format that is without a passphrase');
+  const type = blob.subarray(4, 4 + blob.readUInt32BE(0)).toString('latin1');
   return {
-    privateKey: readFileSync(file, 'utf8'),
-    publicKey: `${type} ${encoded}`,
-    fingerprint: sshFingerprint(Buffer.from(encoded, 'base64')),
+    privateKey,
+    publicKey: `${type} ${blob.toString('base64')}`,
+    fingerprint: sshFingerprint(blob),
   };
+}
+
+function readKeyFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw unusable(file, (error as NodeJS.ErrnoException).code ?? 'it cannot be read');
+  }
+}
+
+function unusable(file: string, reason: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `The key in ${file} cannot be used: ${reason}. Restore it from a backup, or move it away: a new one is made then, which nobody knows yet.`,
+  );
+}
+
+/**
+ * The public part of a private key in OpenSSH's format (PROTOCOL.key), which is in the open; undefined for anything else, also
+ * where the file was cut or the key has a passphrase.
+ */
+function publicPartOf(privateKey: string): Buffer | undefined {
+  const [, encoded = ''] =
+    /^-----BEGIN OPENSSH PRIVATE KEY-----\n([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----\s*$/.exec(
+      privateKey,
+    ) ?? [];
+  const whole = Buffer.from(encoded, 'base64');
+  const magic = 'openssh-key-v1\0';
+  if (whole.toString('latin1', 0, magic.length) !== magic) return undefined;
+  try {
+    let at = magic.length;
+    const next = () => {
+      const length = whole.readUInt32BE(at);
+      const part = whole.subarray(at + 4, at + 4 + length);
+      if (part.length < length) throw new RangeError('cut');
+      at += 4 + length;
+      return part;
+    };
+    const [cipher, kdf] = [next().toString(), next().toString()];
+    next();
+    const keys = whole.readUInt32BE(at);
+    at += 4;
+    const blob = next();
+    const secret = next();
+    const isWhole = secret.readUInt32BE(0) === secret.readUInt32BE(4);
+    return cipher === 'none' && kdf === 'none' && keys === 1 && isWhole ? blob : undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 /** A new Ed25519 key in OpenSSH's format (PROTOCOL.key in OpenSSH's source; RFC 8709 for the key itself). */
@@ -62,9 +120,4 @@ export function generateSshKey(): { privateKey: string; publicKey: string } {
     '',
   ];
   return { privateKey: privateKey.join('\n'), publicKey: `ssh-ed25519 ${blob.toString('base64')}` };
-}
-
-function writeWhole(file: string, text: string): void {
-  writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
-  renameSync(`${file}.new`, file);
 }

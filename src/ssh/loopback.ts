@@ -1,30 +1,20 @@
 /** Which forwarding destinations are the login node itself. */
-import { BlockList, isIP } from 'node:net';
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
+import { isIPv4, isIPv6 } from 'node:net';
 
 /**
- * Whether a forwarding destination, as the client sent it, is a loopback address of the login node in its one
- * canonical spelling ("SSH gateway behaviour", Supported). The name is judged as text because it is the login node
+ * Whether a forwarding destination, as the client sent it, is `localhost` or a loopback address of the login node, in
+ * any standard spelling ("SSH gateway behaviour", Supported). The name is judged as text because it is the login node
  * that resolves it: `127.1`, `2130706433` or `::ffff:127.0.0.1` may mean loopback there, or something else.
  */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || canonicalIpv4(host)?.[0] === 127;
+  if (isIPv4(host)) return host.startsWith('127.');
+  // The URL parser writes every address its shortest way. A zone (`::1%lo`) is no part of a spelling.
+  if (isIPv6(host) && !host.includes('%')) return new URL(`http://[${host}]`).hostname === '[::1]';
+  return host.toLowerCase() === 'localhost';
 }
 
-function canonicalIpv4(host: string): number[] | undefined {
-  const parts = host.split('.');
-  const isOctet = (part: string) => /^(0|[1-9][0-9]{0,2})$/.test(part) && Number(part) <= 255;
-  return parts.length === 4 && parts.every(isOctet) ? parts.map(Number) : undefined;
-}
-
-/** The addresses that a login node tries for a destination, in order; none when it is not loopback. Any spelling counts. */
+/** The addresses that a login node tries for a destination, in order; none when it is not loopback. */
 export function loopbackAddresses(host: string): string[] {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
-  if (name === 'localhost') return ['127.0.0.1', '::1'];
-  const version = isIP(name);
-  if (version === 0) return [];
-  return loopback.check(name, version === 6 ? 'ipv6' : 'ipv4') ? [name] : [];
+  if (host.toLowerCase() === 'localhost') return ['127.0.0.1', '::1'];
+  return isLoopback(host) ? [host] : [];
 }

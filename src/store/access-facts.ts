@@ -1,11 +1,11 @@
 /** What the access decision rests on (`domain/access-decision.ts`), read of one moment. */
 import type { AccessFacts } from '../domain/access-decision.ts';
 import { type LoginMode, loginModeOf, loginNodesFor } from '../domain/manifest.ts';
-import type { Reader } from './index.ts';
-import { reportOf } from './observations.ts';
+import type { KeptSlurmReport } from '../domain/observation.ts';
+import type { Reader, Store } from './index.ts';
+import { parseReport } from './observations.ts';
 import { prepared } from './prepared.ts';
 import { listActiveFingerprints } from './ssh-keys.ts';
-import { fromTime } from './time.ts';
 
 /** One person on one cluster: the facts of the decision, and what else `ssh-access` shows. */
 export interface PersonOnCluster {
@@ -56,7 +56,7 @@ const loginOf = prepared((db, clusterId: string, username: string, fingerprint: 
 
 /** A person on a cluster; undefined where there is no such cluster or person. */
 export async function findPersonOnCluster(
-  db: Reader,
+  { read: db, observationAges }: Pick<Store, 'read' | 'observationAges'>,
   clusterId: string,
   userId: string,
 ): Promise<PersonOnCluster | undefined> {
@@ -68,7 +68,7 @@ export async function findPersonOnCluster(
   ]);
   if (!row) return undefined;
   const report =
-    row.report === null || row.scheduler !== 'sunk' ? undefined : reportOf({ report: row.report });
+    row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
   const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
@@ -87,7 +87,14 @@ export async function findPersonOnCluster(
       isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
       loginNodes: nodes.map(({ host, port, hostKey }) => ({ host, port, hostKey })),
-      observedAt: row.observed_at === null ? undefined : fromTime(row.observed_at),
+      observedMsAgo:
+        row.observed_at === null
+          ? undefined
+          : observationAges.msSince(
+              clusterId,
+              row.scheduler === 'sunk' ? 'slurm' : 'kubernetes',
+              row.observed_at,
+            ),
       failure: row.failure,
     },
     shell: row.login_shell,

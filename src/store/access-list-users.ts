@@ -22,10 +22,11 @@ export async function listListedOrganizations(db: Reader): Promise<string[]> {
 }
 
 /** Brings one person's entries to the present truth; returns the organizations whose list that changed. */
-export async function updateListedUser(store: Store, userId: string, now: number): Promise<string[]> {
+export async function updateListedUser(store: Store, userId: string): Promise<string[]> {
   const changed: string[] = [];
-  for (const { organization_id: orgId } of await listedOf(store.read, userId)) {
-    if (await updateEntries(store, orgId, { from: userId, to: userId }, now)) changed.push(orgId);
+  for (const { organization_id: organizationId } of await listedOf(store.read, userId)) {
+    if (await updateEntries(store, organizationId, { from: userId, to: userId }))
+      changed.push(organizationId);
   }
   return changed;
 }
@@ -34,33 +35,37 @@ export async function updateListedUser(store: Store, userId: string, now: number
  * Brings every entry of an organization to the present truth, some people at a time; returns whether that changed
  * its list. What changes meanwhile is for whoever announces it, or the next time.
  */
-export async function updateListedUsers(store: Store, orgId: string, now: number): Promise<boolean> {
+export async function updateListedUsers(store: Store, organizationId: string): Promise<boolean> {
   let changed = false;
   for (
-    let range = await nextRange(store.read, orgId);
+    let range = await nextRange(store.read, organizationId);
     range;
-    range = await nextRange(store.read, orgId, range)
+    range = await nextRange(store.read, organizationId, range)
   ) {
-    if (await updateEntries(store, orgId, range, now)) changed = true;
+    if (await updateEntries(store, organizationId, range)) changed = true;
   }
   return changed;
 }
 
 /** Whom the present truth asks an organization's lists to name, by ID, whatever they name now. */
-export async function listWantedUsers(db: Reader, orgId: string): Promise<AccessListUser[]> {
+export async function listWantedUsers(db: Reader, organizationId: string): Promise<AccessListUser[]> {
   const users: AccessListUser[] = [];
-  for (let range = await nextRange(db, orgId); range; range = await nextRange(db, orgId, range)) {
-    for (const { wanted } of await listEntries(db, orgId, range)) if (wanted) users.push(wanted);
+  for (
+    let range = await nextRange(db, organizationId);
+    range;
+    range = await nextRange(db, organizationId, range)
+  ) {
+    for (const { wanted } of await listEntries(db, organizationId, range)) if (wanted) users.push(wanted);
   }
   return users;
 }
 
 /** The next people of an organization, members or not any more; undefined behind the last. */
-async function nextRange(db: Reader, orgId: string, before?: Range): Promise<Range | undefined> {
+async function nextRange(db: Reader, organizationId: string, before?: Range): Promise<Range | undefined> {
   const page = await db
     .selectFrom('memberships')
     .select('user_id')
-    .where('org_id', '=', orgId)
+    .where('org_id', '=', organizationId)
     .where('user_id', '>', before?.to ?? '')
     .orderBy('user_id')
     .limit(pageSize)
@@ -70,11 +75,11 @@ async function nextRange(db: Reader, orgId: string, before?: Range): Promise<Ran
 }
 
 /** Forgets entries that no cluster is at any more, at most some at a time; returns whether there may be more. */
-export async function deletePastEntries(store: Store, orgId: string): Promise<boolean> {
+export async function deletePastEntries(store: Store, organizationId: string): Promise<boolean> {
   const oldest = await store.read
     .selectFrom('observations as o')
     .innerJoin('clusters as c', 'c.id', 'o.cluster_id')
-    .where('c.organization_id', '=', orgId)
+    .where('c.organization_id', '=', organizationId)
     .where('o.side', '=', 'slurm')
     .where('o.list_version', '>', 0)
     .select((eb) => eb.fn.min('o.list_version').as('version'))
@@ -83,7 +88,7 @@ export async function deletePastEntries(store: Store, orgId: string): Promise<bo
   const past = await store.read
     .selectFrom('access_list_users')
     .select(['user_id', 'since_version'])
-    .where('org_id', '=', orgId)
+    .where('org_id', '=', organizationId)
     .where('until_version', '<=', oldest.version)
     .limit(pageSize)
     .execute();
@@ -93,7 +98,7 @@ export async function deletePastEntries(store: Store, orgId: string): Promise<bo
       for (const { user_id, since_version } of past) {
         await tx.db
           .deleteFrom('access_list_users')
-          .where('org_id', '=', orgId)
+          .where('org_id', '=', organizationId)
           .where('user_id', '=', user_id)
           .where('since_version', '=', since_version)
           .execute();
@@ -104,19 +109,19 @@ export async function deletePastEntries(store: Store, orgId: string): Promise<bo
   return past.length === pageSize;
 }
 
-async function updateEntries(store: Store, orgId: string, range: Range, now: number): Promise<boolean> {
-  if ((await listDifferences(store.read, orgId, range)).length === 0) return false;
+async function updateEntries(store: Store, organizationId: string, range: Range): Promise<boolean> {
+  if ((await listDifferences(store.read, organizationId, range)).length === 0) return false;
   return store.write(async (tx) => {
-    const differences = await listDifferences(tx.db, orgId, range);
+    const differences = await listDifferences(tx.db, organizationId, range);
     if (differences.length === 0) return false;
-    const version = await raiseVersion(tx, orgId, now);
+    const version = await raiseVersion(tx, organizationId);
     const wanted: AccessListUser[] = [];
     for (const difference of differences) {
-      if (difference.listed) await endEntry(tx, orgId, difference.userId, version);
+      if (difference.listed) await endEntry(tx, organizationId, difference.userId, version);
       if (difference.wanted) wanted.push(difference.wanted);
     }
     for (let i = 0; i < wanted.length; i += 50) {
-      const rows = wanted.slice(i, i + 50).map((user) => rowOf(orgId, user, version));
+      const rows = wanted.slice(i, i + 50).map((user) => rowOf(organizationId, user, version));
       await tx.db.insertInto('access_list_users').values(rows).execute();
     }
     return true;
@@ -124,8 +129,10 @@ async function updateEntries(store: Store, orgId: string, range: Range, now: num
 }
 
 /** Whose entries are not what the present truth asks for. */
-async function listDifferences(db: Reader, orgId: string, range: Range): Promise<Entry[]> {
-  return (await listEntries(db, orgId, range)).filter(({ listed, wanted }) => !isSameEntry(listed, wanted));
+async function listDifferences(db: Reader, organizationId: string, range: Range): Promise<Entry[]> {
+  return (await listEntries(db, organizationId, range)).filter(
+    ({ listed, wanted }) => !isSameEntry(listed, wanted),
+  );
 }
 
 /** A person's entry as it stands, and as it should be; undefined: none. */
@@ -136,11 +143,11 @@ interface Entry {
 }
 
 /** People by ID. */
-async function listEntries(db: Reader, orgId: string, { from, to }: Range): Promise<Entry[]> {
+async function listEntries(db: Reader, organizationId: string, { from, to }: Range): Promise<Entry[]> {
   const [rows, granted, keys] = await Promise.all([
-    entriesIn(db, orgId, from, to),
-    grantedIn(db, orgId, from, to),
-    activeKeysIn(db, orgId, from, to),
+    entriesIn(db, organizationId, from, to),
+    grantedIn(db, organizationId, from, to),
+    activeKeysIn(db, organizationId, from, to),
   ]);
   const permissions = Map.groupBy(granted, (row) => row.user_id);
   const fingerprints = Map.groupBy(keys, (row) => row.user_id);
@@ -178,9 +185,9 @@ function entryOf(row: Awaited<ReturnType<typeof entriesIn>>[number]): AccessList
   };
 }
 
-function rowOf(orgId: string, user: AccessListUser, version: number) {
+function rowOf(organizationId: string, user: AccessListUser, version: number) {
   return {
-    org_id: orgId,
+    org_id: organizationId,
     user_id: user.userId,
     since_version: version,
     until_version: null,
@@ -193,21 +200,21 @@ function rowOf(orgId: string, user: AccessListUser, version: number) {
   };
 }
 
-async function endEntry(tx: Tx, orgId: string, userId: string, version: number): Promise<void> {
+async function endEntry(tx: Tx, organizationId: string, userId: string, version: number): Promise<void> {
   await tx.db
     .updateTable('access_list_users')
     .set({ until_version: version })
-    .where('org_id', '=', orgId)
+    .where('org_id', '=', organizationId)
     .where('user_id', '=', userId)
     .where('until_version', 'is', null)
     .execute();
 }
 
 /** The next version of an organization's list, which is a next generation of all its clusters' lists. */
-async function raiseVersion(tx: Tx, orgId: string, now: number): Promise<number> {
+async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
   const { version } = await tx.db
     .insertInto('organization_access_lists')
-    .values({ org_id: orgId, version: 1 })
+    .values({ org_id: organizationId, version: 1 })
     .onConflict((conflict) =>
       conflict
         .column('org_id')
@@ -217,10 +224,10 @@ async function raiseVersion(tx: Tx, orgId: string, now: number): Promise<number>
     .executeTakeFirstOrThrow();
   await tx.db
     .updateTable('access_lists')
-    .set((eb) => ({ generation: eb('generation', '+', 1), rejection: null, updated_at: toTime(now) }))
+    .set((eb) => ({ generation: eb('generation', '+', 1), rejection: null, updated_at: toTime(tx.now) }))
     .where('withdrawn', '=', 0)
     .where('cluster_id', 'in', (eb) =>
-      eb.selectFrom('clusters').select('id').where('organization_id', '=', orgId),
+      eb.selectFrom('clusters').select('id').where('organization_id', '=', organizationId),
     )
     .execute();
   return version;
@@ -244,7 +251,7 @@ function slurmOrganizations(db: Reader) {
 }
 
 /** Everyone who is or was a member, with their entry where they have one. */
-const entriesIn = prepared((db, orgId: string, from: string, to: string) =>
+const entriesIn = prepared((db, organizationId: string, from: string, to: string) =>
   db
     .selectFrom('memberships as m')
     .innerJoin('users as u', 'u.id', 'm.user_id')
@@ -272,27 +279,27 @@ const entriesIn = prepared((db, orgId: string, from: string, to: string) =>
       'l.key_fingerprints',
       'l.shell',
     ])
-    .where('m.org_id', '=', orgId)
+    .where('m.org_id', '=', organizationId)
     .where('m.user_id', '>=', from)
     .where('m.user_id', '<=', to)
     .orderBy('m.user_id'),
 );
 
-const grantedIn = prepared((db, orgId: string, from: string, to: string) =>
+const grantedIn = prepared((db, organizationId: string, from: string, to: string) =>
   db
     .selectFrom('member_permissions')
     .select(['user_id', 'permission'])
-    .where('org_id', '=', orgId)
+    .where('org_id', '=', organizationId)
     .where('user_id', '>=', from)
     .where('user_id', '<=', to),
 );
 
-const activeKeysIn = prepared((db, orgId: string, from: string, to: string) =>
+const activeKeysIn = prepared((db, organizationId: string, from: string, to: string) =>
   db
     .selectFrom('memberships as m')
     .innerJoin('ssh_keys as k', 'k.user_id', 'm.user_id')
     .select(['k.user_id', 'k.fingerprint'])
-    .where('m.org_id', '=', orgId)
+    .where('m.org_id', '=', organizationId)
     .where('m.user_id', '>=', from)
     .where('m.user_id', '<=', to)
     .where('k.lifecycle_state', '=', 'active')

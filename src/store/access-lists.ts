@@ -4,14 +4,12 @@
  */
 
 import type { Selectable } from 'kysely';
-import type { AccessListUser } from '../domain/access-list.ts';
+import type { AccessList, AccessListUser } from '../domain/access-list.ts';
 import type { Cluster } from '../domain/cluster.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { AccessListTable } from './schema.ts';
 import { toTime } from './time.ts';
-
-export type AccessList = Selectable<AccessListTable>;
 
 /** A list's user as stored, with what was allocated once a list with them in it was accepted. */
 export interface StoredListUser extends Omit<AccessListUser, 'keyFingerprints'> {
@@ -23,7 +21,20 @@ const pageSize = 200;
 
 /** The newest list of a cluster; undefined before the first. */
 export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
-  return (await listOf(db, clusterId))[0];
+  const [row] = await listOf(db, clusterId);
+  return row && accessListOf(row);
+}
+
+function accessListOf(row: Selectable<AccessListTable>): AccessList {
+  return {
+    clusterId: row.cluster_id,
+    generation: row.generation,
+    acceptedGeneration: row.accepted_generation,
+    desiredGeneration: row.desired_generation,
+    rejection: row.rejection,
+    isWithdrawn: row.withdrawn === 1,
+    updatedAt: row.updated_at,
+  };
 }
 
 const listOf = prepared((db, clusterId: string) =>
@@ -51,15 +62,14 @@ export async function readAccessList(
 export async function createAccessList(
   store: Store,
   cluster: Pick<Cluster, 'id' | 'organizationId' | 'desiredGeneration'>,
-  now: number,
 ): Promise<void> {
-  await store.write(async ({ db }) => {
-    await db
+  await store.write(async (tx) => {
+    await tx.db
       .insertInto('organization_access_lists')
       .values({ org_id: cluster.organizationId, version: 1 })
       .onConflict((conflict) => conflict.column('org_id').doNothing())
       .execute();
-    await db
+    await tx.db
       .insertInto('access_lists')
       .values({
         cluster_id: cluster.id,
@@ -68,7 +78,7 @@ export async function createAccessList(
         desired_generation: cluster.desiredGeneration,
         rejection: null,
         withdrawn: 0,
-        updated_at: toTime(now),
+        updated_at: toTime(tx.now),
       })
       .onConflict((conflict) => conflict.column('cluster_id').doNothing())
       .execute();
@@ -90,7 +100,7 @@ export async function updateDesiredGeneration(
 }
 
 /** Makes the list of a cluster that leaves service name nobody: its newest generation, and its last. May run again. */
-export async function withdrawAccessList(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
   await tx.db
     .updateTable('access_lists')
     .set((eb) => ({
@@ -98,7 +108,7 @@ export async function withdrawAccessList(tx: Tx, clusterId: string, now: number)
       accepted_generation: eb('generation', '+', 1),
       rejection: null,
       withdrawn: 1,
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('cluster_id', '=', clusterId)
     .where('withdrawn', '=', 0)
@@ -109,17 +119,17 @@ export async function withdrawAccessList(tx: Tx, clusterId: string, now: number)
  * Accepts the newest lists of an organization's clusters: freezes the names on them, and gives each name without one
  * a number (uid and gid alike) from a counter that never goes back.
  */
-export async function acceptAccessLists(store: Store, orgId: string, now: number): Promise<void> {
-  while (await isAnyPending(store.read, orgId)) {
+export async function acceptAccessLists(store: Store, organizationId: string): Promise<void> {
+  while (await isAnyPending(store.read, organizationId)) {
     await store.write(async (tx) => {
       // Few at a time, each in a transaction of its own: the lists are accepted when everyone on them has a number.
-      if ((await allocate(tx, orgId, now)) === pageSize) return;
+      if ((await allocate(tx, organizationId)) === pageSize) return;
       await tx.db
         .updateTable('access_lists')
         .set((eb) => ({ accepted_generation: eb.ref('generation') }))
         .where('withdrawn', '=', 0)
         .where('cluster_id', 'in', (eb) =>
-          eb.selectFrom('clusters').select('id').where('organization_id', '=', orgId),
+          eb.selectFrom('clusters').select('id').where('organization_id', '=', organizationId),
         )
         .execute();
     });
@@ -141,12 +151,12 @@ export async function raiseNextUid(store: Store, base: number, taken: readonly n
   });
 }
 
-async function isAnyPending(db: Reader, orgId: string): Promise<boolean> {
+async function isAnyPending(db: Reader, organizationId: string): Promise<boolean> {
   const row = await db
     .selectFrom('clusters as c')
     .innerJoin('access_lists as l', 'l.cluster_id', 'c.id')
     .select('l.cluster_id')
-    .where('c.organization_id', '=', orgId)
+    .where('c.organization_id', '=', organizationId)
     .where('l.withdrawn', '=', 0)
     .whereRef('l.accepted_generation', '<', 'l.generation')
     .limit(1)
@@ -155,7 +165,7 @@ async function isAnyPending(db: Reader, orgId: string): Promise<boolean> {
 }
 
 /** Gives a number to at most a page of names on the list; returns to how many. */
-async function allocate(tx: Tx, orgId: string, now: number): Promise<number> {
+async function allocate(tx: Tx, organizationId: string): Promise<number> {
   const counter = await tx.db
     .selectFrom('counters')
     .select('value')
@@ -169,7 +179,7 @@ async function allocate(tx: Tx, orgId: string, now: number): Promise<number> {
         .innerJoin('access_list_users as u', (join) =>
           join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
         )
-        .where('n.org_id', '=', orgId)
+        .where('n.org_id', '=', organizationId)
         .where('n.uid', 'is', null)
         .where('u.until_version', 'is', null)
         .select((eb) => [
@@ -187,7 +197,7 @@ async function allocate(tx: Tx, orgId: string, now: number): Promise<number> {
     .set((eb) => ({
       uid: eb('next.place', '+', counter.value - 1),
       lifecycle_state: 'frozen' as const,
-      frozen_at: toTime(now),
+      frozen_at: toTime(tx.now),
     }))
     .executeTakeFirstOrThrow();
   const allocated = Number(numUpdatedRows);

@@ -1,15 +1,13 @@
 /** Attempts to change something, as the audit trail has them: done, or refused, up to a bound that nobody can flood. */
+import type { AuditEntry } from '../domain/audit.ts';
 import { DomainError, type ErrorCode } from '../domain/error.ts';
 import type { Caller, CommandHeaders } from '../domain/operation.ts';
-import { type AuditEntry, appendAuditEntry } from './audit.ts';
+import { appendAuditEntry } from './audit.ts';
 import type { Store } from './index.ts';
 import { toTime } from './time.ts';
 
 /** What a change is made on, as the audit trail says it. */
-export type About = Pick<
-  AuditEntry,
-  'target' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details'
->;
+export type About = Pick<AuditEntry, 'target' | 'organizationId' | 'clusterId' | 'subjectUserId' | 'details'>;
 
 /** What the trail says of an attempt, besides what became of it. */
 export interface Attempt {
@@ -25,10 +23,10 @@ export function entryOf({ operation, headers, caller, about, now }: Attempt, res
   return {
     ...about,
     at: toTime(now),
-    actor_user_id: caller.userId,
+    actorUserId: caller.userId,
     operation,
     reason: headers.auditReason,
-    source_address: caller.sourceAddress,
+    sourceAddress: caller.sourceAddress,
     result,
   };
 }
@@ -92,11 +90,11 @@ async function sumUp(store: Store, attempt: Attempt, { further }: Recent): Promi
   further.clear();
   await append(store, {
     at: toTime(attempt.now),
-    actor_user_id: attempt.caller.userId,
+    actorUserId: attempt.caller.userId,
     operation: 'furtherRefusals',
     target: attempt.caller.userId,
     reason: '',
-    source_address: attempt.caller.sourceAddress,
+    sourceAddress: attempt.caller.sourceAddress,
     result: 'refused',
     details,
   });

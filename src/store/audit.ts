@@ -1,15 +1,11 @@
 /** The audit trail. Append-only: the database itself refuses to change or drop an entry. */
 import type { Selectable } from 'kysely';
-import { type AuditRecord, auditHash } from '../domain/audit.ts';
+import { type AuditEntry, type AuditRecord, auditHash } from '../domain/audit.ts';
 import { isId, isUuid } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { AuditEntryTable } from './schema.ts';
-
-/** An entry as it is handed in; its place in the chain is given when it is written. */
-export type AuditEntry = Omit<AuditRecord, 'seq' | Optional> & Partial<Pick<AuditRecord, Optional>>;
-
-type Optional = 'command_id' | 'organization_id' | 'cluster_id' | 'subject_user_id' | 'details';
+import { toTime } from './time.ts';
 
 const longestTarget = 200;
 const longestDetails = 2000;
@@ -20,16 +16,21 @@ const longestDetails = 2000;
  */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
   const [last] = await lastEntry(tx.db);
-  const { command_id = null, organization_id, cluster_id, subject_user_id, target, details = '' } = entry;
+  const { organizationId, clusterId, subjectUserId } = entry;
   const record: AuditRecord = {
-    ...entry,
     seq: (last?.seq ?? 0) + 1,
-    command_id,
-    organization_id: organization_id && isId('org', organization_id) ? organization_id : null,
-    cluster_id: cluster_id && isUuid(cluster_id) ? cluster_id : null,
-    subject_user_id: subject_user_id && isId('user', subject_user_id) ? subject_user_id : null,
-    target: cut(target, longestTarget),
-    details: cut(details, longestDetails),
+    at: entry.at ?? toTime(tx.now),
+    actor_user_id: entry.actorUserId,
+    command_id: entry.commandId ?? null,
+    operation: entry.operation,
+    target: cut(entry.target, longestTarget),
+    organization_id: organizationId && isId('org', organizationId) ? organizationId : null,
+    cluster_id: clusterId && isUuid(clusterId) ? clusterId : null,
+    subject_user_id: subjectUserId && isId('user', subjectUserId) ? subjectUserId : null,
+    reason: entry.reason,
+    source_address: entry.sourceAddress ?? '',
+    result: entry.result,
+    details: cut(entry.details ?? '', longestDetails),
   };
   await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record) });
 }

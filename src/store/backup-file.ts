@@ -6,9 +6,9 @@
  */
 import { globSync, lstatSync } from 'node:fs';
 import { isAbsolute, join, normalize } from 'node:path';
-import Database from 'better-sqlite3';
 import { DomainError } from '../domain/error.ts';
 import { withClusterPaths } from '../domain/lab-paths.ts';
+import { type DatabaseFile, engine } from './engine.ts';
 import { migrations } from './migrations/index.ts';
 
 export interface BackupInfo {
@@ -18,8 +18,8 @@ export interface BackupInfo {
   version: string;
 }
 
-/** `Andr`, where SQLite keeps what kind of file it is. */
-const applicationId = 0x416e6472;
+/** `Andr`: what kind of file it is. */
+const backupKind = 0x416e6472;
 
 /** Homes of simulated login nodes are a cluster's disk, not the installation. */
 const kept = ['*.json', 'keys/*', 'clusters/**/*'];
@@ -34,27 +34,24 @@ export function listKeptFiles(dataDir: string): string[] {
 
 /** Makes a backup of a copy of the database. */
 export function addFiles(
-  database: Database.Database,
+  database: DatabaseFile,
   files: Iterable<{ path: string; content: Buffer }>,
   { madeAt, version }: BackupInfo,
 ): void {
   database.transaction(() => {
-    database.exec(`
-      create table backup_info (made_at text not null, version text not null) strict;
-      create table backup_files (path text primary key, content blob not null) strict;`);
-    database.prepare('insert into backup_info values (?, ?)').run(madeAt, version);
-    const insert = database.prepare('insert into backup_files values (?, ?)');
-    for (const { path, content } of files) insert.run(path, content);
-  })();
-  database.pragma(`application_id = ${applicationId}`);
+    database.run('create table backup_info (made_at text not null, version text not null) strict');
+    database.run('create table backup_files (path text primary key, content blob not null) strict');
+    database.run('insert into backup_info values (?, ?)', madeAt, version);
+    for (const { path, content } of files)
+      database.run('insert into backup_files values (?, ?)', path, content);
+    database.setKind(backupKind);
+  });
 }
 
 /** The files in a backup, one after the other. Throws `invalid_request` for a name that leads out of its place. */
-export function* readFiles(database: Database.Database): Generator<{ path: string; content: Buffer }> {
-  const rows = database.prepare<[], { path: string; content: Buffer }>(
-    'select path, content from backup_files',
-  );
-  for (const row of rows.iterate()) {
+export function* readFiles(database: DatabaseFile): Generator<{ path: string; content: Buffer }> {
+  const rows = database.rows<{ path: string; content: Buffer }>('select path, content from backup_files');
+  for (const row of rows) {
     const { path } = row;
     const isPlain = normalize(path) === path && !path.split('/').includes('..') && !path.endsWith('/');
     if (!isPlain || !(isAbsolute(path) || /^(?:[^/]+\.json|(?:keys|clusters)\/.+)$/.test(path))) {
@@ -66,9 +63,9 @@ export function* readFiles(database: Database.Database): Generator<{ path: strin
 }
 
 /** The files that clusters name, by their absolute paths. */
-export function listClusterFiles(database: Database.Database): string[] {
+export function listClusterFiles(database: DatabaseFile): string[] {
   const files = new Set<string>();
-  for (const driver of database.prepare<[], string>('select driver from clusters').pluck().all()) {
+  for (const { driver } of database.rows<{ driver: string }>('select driver from clusters')) {
     withClusterPaths(JSON.parse(driver), (path) => {
       if (isAbsolute(path)) files.add(path);
       return path;
@@ -78,45 +75,41 @@ export function listClusterFiles(database: Database.Database): string[] {
 }
 
 /** Makes a plain database of a backup, without a trace of the files that were in it. */
-export function removeFiles(database: Database.Database): void {
-  database.pragma('secure_delete = on');
-  database.exec('drop table backup_files; drop table backup_info');
-  database.pragma('application_id = 0');
+export function removeFiles(database: DatabaseFile): void {
+  database.transaction(() => {
+    database.run('drop table backup_files');
+    database.run('drop table backup_info');
+    database.setKind(0);
+  });
 }
 
 /**
  * Says where a backup is from, when all of it is whole and this version can read it. Throws `invalid_request` with a
  * sentence that begins with `name`.
  */
-export function checkBackup(database: Database.Database, name: string): BackupInfo {
+export function checkBackup(database: DatabaseFile, name: string): BackupInfo {
   const fault = faultOf(database);
   if (typeof fault !== 'string') return fault;
   throw new DomainError('invalid_request', `${name} ${fault}`);
 }
 
-function faultOf(database: Database.Database): BackupInfo | string {
+function faultOf(database: DatabaseFile): BackupInfo | string {
   const damaged = 'is damaged; take another backup.';
   try {
     if (!isBackup(database)) return 'is not a backup of Andromeda.';
-    if (database.pragma('integrity_check', { simple: true }) !== 'ok') return damaged;
-    if ((database.pragma('foreign_key_check') as unknown[]).length > 0) return damaged;
-    const steps = database.prepare<[], { name: string }>('select name from kysely_migration').all();
+    if (!database.isWhole()) return damaged;
+    const steps = [...database.rows<{ name: string }>('select name from kysely_migration')];
     if (steps.some((step) => !(step.name in migrations)))
       return 'was made by a newer version of Andromeda; restore it with that one.';
-    const info = database.prepare<[], BackupInfo>('select made_at as madeAt, version from backup_info');
-    return info.get() ?? damaged;
+    const [info] = database.rows<BackupInfo>('select made_at as madeAt, version from backup_info');
+    return info ?? damaged;
   } catch (error) {
-    if (error instanceof Database.SqliteError) return damaged;
+    if (engine.isDatabaseError(error)) return damaged;
     throw error;
   }
 }
 
-/** Whether a file of SQLite is a backup. */
-export function isBackup(database: Database.Database): boolean {
-  try {
-    return database.pragma('application_id', { simple: true }) === applicationId;
-  } catch (error) {
-    if (error instanceof Database.SqliteError && error.code === 'SQLITE_NOTADB') return false;
-    throw error;
-  }
+/** Whether a database is a backup. */
+export function isBackup(database: DatabaseFile): boolean {
+  return database.kind() === backupKind;
 }

@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import Database from 'better-sqlite3';
 import { DomainError } from '../domain/error.ts';
 import {
   addFiles,
@@ -22,15 +21,12 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
-import { engine } from './engine.ts';
+import { type CopyOptions, type DatabaseFile, engine } from './engine.ts';
+import { noteBackup } from './last-backup.ts';
 
-export interface BackupOptions extends BackupInfo {
+export interface BackupOptions extends BackupInfo, CopyOptions {
   /** Files of the installation that lie elsewhere, by their absolute paths, besides those that clusters name. */
   elsewhere?: readonly string[];
-  /** Hears how much of the database is copied, from 0 to 1. */
-  onProgress?: (part: number) => void;
-  /** Ends it, with nothing left behind. */
-  signal?: AbortSignal;
 }
 
 export interface Backup {
@@ -41,8 +37,6 @@ export interface Backup {
 
 /** Keys, certificates and configurations are far smaller. */
 const maxFileBytes = 16 * 1024 * 1024;
-/** Between two steps other work of this process goes on. 4 MiB. */
-const pagesPerStep = 1024;
 
 /**
  * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. What the service
@@ -60,12 +54,10 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     requireReplaceable(target, file);
     removeAbandoned(target);
     closeSync(openSync(temporary, 'wx', 0o600));
-    await copyDatabase(source, temporary, options);
-    const copy = new Database(temporary);
+    await engine.copy(source, temporary, options);
+    const copy = engine.openFile(temporary);
     const missing: string[] = [];
     try {
-      // One file, that another program can read where it may not write.
-      copy.pragma('journal_mode = delete');
       const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
       const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
       addFiles(copy, contents(dataDir, others, missing), options);
@@ -77,7 +69,9 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     await flush(temporary);
     renameSync(temporary, target);
     await flush(dirname(target));
-    return { bytes: statSync(file).size, missing };
+    const bytes = statSync(file).size;
+    noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
+    return { bytes, missing };
   } catch (error) {
     for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
       rmSync(name, { force: true });
@@ -88,8 +82,8 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
 }
 
 /** A page is copied as it is, so what is damaged in the copy is damaged in the database. */
-function refuseDamaged(copy: Database.Database, dataDir: string): void {
-  if (copy.pragma('integrity_check(1)', { simple: true }) !== 'ok') throw damaged(dataDir);
+function refuseDamaged(copy: DatabaseFile, dataDir: string): void {
+  if (!copy.isWhole()) throw damaged(dataDir);
 }
 
 function damaged(dataDir: string): DomainError {
@@ -97,27 +91,6 @@ function damaged(dataDir: string): DomainError {
     'invalid_state',
     `The database in ${dataDir} is damaged, so no backup was written. Restore the last good one (\`andromeda restore\`), and have the disk checked.`,
   );
-}
-
-async function copyDatabase(source: string, to: string, options: BackupOptions): Promise<void> {
-  const { onProgress, signal } = options;
-  const database = new Database(source, { fileMustExist: true });
-  try {
-    database.pragma('busy_timeout = 5000');
-    // What is read once stays as it is until the end: without this, a copy begins anew whenever the service writes.
-    database.exec('begin');
-    database.prepare('select count(*) from sqlite_master').get();
-    await database.backup(to, {
-      progress({ totalPages, remainingPages }) {
-        signal?.throwIfAborted();
-        onProgress?.(totalPages === 0 ? 0 : 1 - remainingPages / totalPages);
-        return pagesPerStep;
-      },
-    });
-    database.exec('commit');
-  } finally {
-    database.close();
-  }
 }
 
 /** What backups that were killed have left behind is large, and secret. */
@@ -172,7 +145,7 @@ function requireReplaceable(file: string, name: string): void {
   const refuse = () =>
     new DomainError('invalid_request', `${name} is there and is not a backup; give another name.`);
   if (!statSync(file).isFile()) throw refuse();
-  const database = new Database(file, { readonly: true });
+  const database = engine.openFile(file, { readonly: true });
   try {
     if (!isBackup(database)) throw refuse();
   } finally {

@@ -1,4 +1,4 @@
-/** What went wrong on the sides of clusters when they were last tried: a failed look is an observation as well. */
+/** What went wrong on the sides of clusters when they were last observed or changed. */
 import type { Selectable } from 'kysely';
 import type { Cluster } from '../domain/cluster.ts';
 import { leftBehind } from '../domain/left-behind.ts';
@@ -9,32 +9,31 @@ import { prepared } from './prepared.ts';
 import type { ClusterSideTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-export type ClusterSide = Selectable<ClusterSideTable>;
+type ClusterSide = Selectable<ClusterSideTable>;
 
 /** Of the sides of a cluster, those on which something went wrong once. */
 export const listSideRows = prepared((db, clusterId: string) =>
   db.selectFrom('cluster_sides').selectAll().where('cluster_id', '=', clusterId),
 );
 
-/** Keeps why a side could not be looked at; the last report stays as it was. */
-export async function recordLookFailure(
+/** Records why a side could not be observed; the last report stays as it was. */
+export async function recordObserveFailure(
   store: Store,
   clusterId: string,
   side: Side,
-  words: string,
-  now: number,
+  message: string,
 ): Promise<void> {
   const [row] = await sideRow(store.read, clusterId, side);
-  if (row?.look_failure === words) return;
+  if (row?.look_failure === message) return;
   await store.write(async (tx) => {
-    const since = row?.look_failed_since ?? toTime(now);
-    await updateSide(tx, clusterId, side, { look_failure: words, look_failed_since: since });
+    const since = row?.look_failed_since ?? toTime(tx.now);
+    await updateSide(tx, clusterId, side, { look_failure: message, look_failed_since: since });
     tx.changed({ observedClusterId: clusterId });
   });
 }
 
-/** Forgets that looks failed, where they did. */
-export async function clearLookFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
+/** Clears what `recordObserveFailure` recorded, where it did. */
+export async function clearObserveFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
   const [row] = await sideRow(tx.db, clusterId, side);
   if (row?.look_failure == null) return;
   await updateSide(tx, clusterId, side, { look_failure: null, look_failed_since: null });
@@ -42,27 +41,27 @@ export async function clearLookFailure(tx: Tx, clusterId: string, side: Side): P
 }
 
 /**
- * Keeps what stands in the way of a side being as it should be (null: nothing does), and the IDs of the Kubernetes permissions
+ * Records why a side is not as it should be (null: it is), and the IDs of the Kubernetes permissions
  * that are in force; left out where they are not known anew.
  */
 export async function recordApplyFailure(
   store: Store,
   clusterId: string,
   side: Side,
-  words: string | null,
+  message: string | null,
   permissions?: readonly string[],
 ): Promise<void> {
   const [row] = await sideRow(store.read, clusterId, side);
   const bound = permissions ? JSON.stringify([...permissions].sort()) : (row?.bound ?? null);
-  if ((row?.apply_failure ?? null) === words && (row?.bound ?? null) === bound) return;
+  if ((row?.apply_failure ?? null) === message && (row?.bound ?? null) === bound) return;
   await store.write(async (tx) => {
-    await updateSide(tx, clusterId, side, { apply_failure: words, bound });
+    await updateSide(tx, clusterId, side, { apply_failure: message, bound });
     tx.changed({ observedClusterId: clusterId });
   });
 }
 
 /**
- * Keeps how far the release of a side has come: `done`, or in words what stands in the way. Returns the same of the whole
+ * Records how far the release of a side has come: `done`, or the obstacle as a sentence. Returns the same of the whole
  * cluster.
  */
 export async function recordCleanup(
@@ -80,7 +79,7 @@ export async function recordCleanup(
 }
 
 /** Ends the release of a cluster that cannot be cleaned any more, and keeps what is left on it, in words. */
-export async function abandonRelease(tx: Tx, cluster: Cluster, now: number): Promise<void> {
+export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
   const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
   const names = await tx.db
     .selectFrom('organization_usernames')
@@ -94,7 +93,7 @@ export async function abandonRelease(tx: Tx, cluster: Cluster, now: number): Pro
     .filter((side) => rows.get(side) !== 'done')
     .map((side) => leftBehind(cluster, side, usernames));
   const cleanup = left.length === 0 ? 'done' : `abandoned; left behind: ${left.join('; ')}`;
-  await completeRelease(tx, cluster.id, now, cleanup);
+  await completeRelease(tx, cluster.id, cleanup);
 }
 
 /** Whether nothing of ours is left on a side. */

@@ -11,8 +11,8 @@ import { retireMachines } from './machines.ts';
 import { requireActiveOrganization } from './organizations.ts';
 import { prepared } from './prepared.ts';
 import { endClusterReservation } from './reservations.ts';
-import { copyDefaultSchedulerConfiguration } from './scheduler-configurations.ts';
 import type { ClusterTable } from './schema.ts';
+import { copyDefaultSlurmConfiguration } from './slurm-configurations.ts';
 import { toTime } from './time.ts';
 
 export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
@@ -35,9 +35,9 @@ export async function listAllClusters(db: Reader): Promise<Cluster[]> {
 }
 
 /** An organization's clusters in order of creation. */
-export async function listOrganizationClusters(db: Reader, orgId: string): Promise<Cluster[]> {
+export async function listOrganizationClusters(db: Reader, organizationId: string): Promise<Cluster[]> {
   const rows = await clusters(db)
-    .where('c.organization_id', '=', orgId)
+    .where('c.organization_id', '=', organizationId)
     .orderBy('c.created_at')
     .orderBy('c.id')
     .execute();
@@ -117,25 +117,30 @@ function clusterOf(row: ClusterRow): Cluster {
 /** A page of an organization's clusters by ID, beginning behind `after`; of those in `among` where it is given. */
 export async function listClusterPage(
   db: Reader,
-  page: { orgId: string; limit: number; after?: string | undefined; among?: readonly string[] | undefined },
+  page: {
+    organizationId: string;
+    limit: number;
+    after?: string | undefined;
+    among?: readonly string[] | undefined;
+  },
 ): Promise<ClusterOfPage[]> {
-  const { orgId, limit, after = '', among } = page;
+  const { organizationId, limit, after = '', among } = page;
   const rows =
     among === undefined
-      ? await pageOfAll(db, orgId, after, limit)
-      : await pageBehind(db, orgId, after).where('id', 'in', among).limit(limit).execute();
+      ? await pageOfAll(db, organizationId, after, limit)
+      : await pageBehind(db, organizationId, after).where('id', 'in', among).limit(limit).execute();
   return rows.map(clusterOfPage);
 }
 
-const pageOfAll = prepared((db, orgId: string, after: string, limit: number) =>
-  pageBehind(db, orgId, after).limit(sql<number>`${limit}`),
+const pageOfAll = prepared((db, organizationId: string, after: string, limit: number) =>
+  pageBehind(db, organizationId, after).limit(sql<number>`${limit}`),
 );
 
-function pageBehind(db: Reader, orgId: string, after: string) {
+function pageBehind(db: Reader, organizationId: string, after: string) {
   return db
     .selectFrom('clusters')
     .select(pageColumns)
-    .where('organization_id', '=', orgId)
+    .where('organization_id', '=', organizationId)
     .where('id', '>', after)
     .orderBy('id');
 }
@@ -167,12 +172,12 @@ const clustersOfPerson = prepared((db, userId: string) =>
     .where('memberships.user_id', '=', userId),
 );
 
-const clustersOf = prepared((db, orgId: string) =>
+const clustersOf = prepared((db, organizationId: string) =>
   db
     .selectFrom('clusters')
     .select('clusters.id')
     .where('clusters.state', '!=', 'released')
-    .where('clusters.organization_id', '=', orgId),
+    .where('clusters.organization_id', '=', organizationId),
 );
 
 /**
@@ -182,19 +187,18 @@ const clustersOf = prepared((db, orgId: string) =>
 export async function createCluster(
   tx: Tx,
   cluster: Omit<LabCluster, 'organization'> & { organizationId: string },
-  now: number,
 ): Promise<string> {
   const { name, site, simulated, slurm, kubernetes } = cluster;
   const id = cluster.id?.toLowerCase() ?? newUuid();
   await requireActiveOrganization(tx.db, cluster.organizationId);
-  await freeName(tx, name, now);
+  await freeName(tx, name);
   if (await findCluster(tx.db, id)) {
     throw new DomainError(
       'invalid_state',
       `The ID ${id} is, or was, another cluster's. Leave it out to have one made.`,
     );
   }
-  const at = toTime(now);
+  const at = toTime(tx.now);
   await tx.db
     .insertInto('clusters')
     .values({
@@ -226,14 +230,14 @@ export async function createCluster(
     })
     .execute();
   const { organizationId } = cluster;
-  if (await copyDefaultSchedulerConfiguration(tx, { clusterId: id, organizationId }, now)) {
+  if (await copyDefaultSlurmConfiguration(tx, { clusterId: id, organizationId })) {
     await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', id).execute();
   }
   tx.changed({ clusterId: id });
   return id;
 }
 
-async function freeName(tx: Tx, name: string, now: number): Promise<void> {
+async function freeName(tx: Tx, name: string): Promise<void> {
   const other = await findClusterByName(tx.db, name);
   if (!other) return;
   if (other.state !== 'released') {
@@ -245,7 +249,7 @@ async function freeName(tx: Tx, name: string, now: number): Promise<void> {
     .set((eb) => ({
       name: `${name} (released, ${other.id})`,
       version: eb('version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', other.id)
     .execute();
@@ -256,10 +260,9 @@ export async function updateClusterSettings(
   tx: Tx,
   cluster: Cluster,
   { site, simulated, slurm, kubernetes }: Partial<LabCluster>,
-  now: number,
 ): Promise<void> {
   const drivers = { simulated, slurm, kubernetes };
-  const isReserved = recordAt(cluster, now).reservationId !== null;
+  const isReserved = recordAt(cluster, tx.now).reservationId !== null;
   const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
   await tx.db
     .updateTable('clusters')
@@ -269,7 +272,7 @@ export async function updateClusterSettings(
       ...(simulated && !isReserved ? { expected_node_count: simulated.computeNodes } : {}),
       version: eb('version', '+', 1),
       desired_generation: eb('desired_generation', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', cluster.id)
     .execute();
@@ -280,7 +283,6 @@ export async function updateClusterSettings(
 export async function startRelease(
   tx: Tx,
   release: { clusterId: string; commandId: string | null },
-  now: number,
 ): Promise<boolean> {
   const updated = await tx.db
     .updateTable('clusters')
@@ -291,22 +293,22 @@ export async function startRelease(
       end_command_id: release.commandId,
       version: eb('version', '+', 1),
       lifecycle_version: eb('lifecycle_version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', release.clusterId)
     .where('state', 'in', ['provisioning', 'active'])
     .executeTakeFirst();
   if (updated.numUpdatedRows === 0n) return false;
-  await withdrawAccessList(tx, release.clusterId, now);
-  await revokeClusterGrants(tx, release.clusterId, now);
+  await withdrawAccessList(tx, release.clusterId);
+  await revokeClusterGrants(tx, release.clusterId);
   await endClusterReservation(tx, release.clusterId);
   tx.changed({ clusterId: release.clusterId });
   return true;
 }
 
 /** Marks a cluster active, once, when its driver first reports a working control plane. */
-export async function activateCluster(tx: Tx, clusterId: string, now: number): Promise<boolean> {
-  const at = toTime(now);
+export async function activateCluster(tx: Tx, clusterId: string): Promise<boolean> {
+  const at = toTime(tx.now);
   const updated = await tx.db
     .updateTable('clusters')
     .set((eb) => ({
@@ -323,13 +325,13 @@ export async function activateCluster(tx: Tx, clusterId: string, now: number): P
 }
 
 /** Says that what a cluster is asked to be has changed: raises its configuration version, and announces it. */
-export async function raiseDesiredGeneration(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function raiseDesiredGeneration(tx: Tx, clusterId: string): Promise<void> {
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({
       desired_generation: eb('desired_generation', '+', 1),
       version: eb('version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', clusterId)
     .execute();
@@ -337,15 +339,10 @@ export async function raiseDesiredGeneration(tx: Tx, clusterId: string, now: num
 }
 
 /** Says, in words, what stands in the way of a release that is under way. */
-export async function recordCleanupFailure(
-  tx: Tx,
-  clusterId: string,
-  failure: string,
-  now: number,
-): Promise<void> {
+export async function recordCleanupFailure(tx: Tx, clusterId: string, failure: string): Promise<void> {
   await tx.db
     .updateTable('clusters')
-    .set((eb) => ({ cleanup_state: failure, version: eb('version', '+', 1), updated_at: toTime(now) }))
+    .set((eb) => ({ cleanup_state: failure, version: eb('version', '+', 1), updated_at: toTime(tx.now) }))
     .where('id', '=', clusterId)
     .where('state', '=', 'releasing')
     .where((eb) => eb.or([eb('cleanup_state', 'is', null), eb('cleanup_state', '!=', failure)]))
@@ -353,13 +350,8 @@ export async function recordCleanupFailure(
 }
 
 /** Marks a cluster released, once, when what we put there is gone. */
-export async function completeRelease(
-  tx: Tx,
-  clusterId: string,
-  now: number,
-  cleanup = 'done',
-): Promise<void> {
-  const at = toTime(now);
+export async function completeRelease(tx: Tx, clusterId: string, cleanup = 'done'): Promise<void> {
+  const at = toTime(tx.now);
   const updated = await tx.db
     .updateTable('clusters')
     .set((eb) => ({
@@ -375,6 +367,6 @@ export async function completeRelease(
     .where('state', '=', 'releasing')
     .executeTakeFirst();
   if (updated.numUpdatedRows === 0n) return;
-  await retireMachines(tx, clusterId, now);
+  await retireMachines(tx, clusterId);
   tx.changed({ clusterId });
 }

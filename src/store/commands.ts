@@ -6,32 +6,29 @@
 import { createHash } from 'node:crypto';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
-import type { Caller, CommandHeaders, CommandReply } from '../domain/operation.ts';
-import { type About, entryOf, recordRefusal } from './attempts.ts';
+import type { Caller, CommandReply, Request } from '../domain/operation.ts';
+import { type About, type Attempt, entryOf, recordRefusal } from './attempts.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { CommandTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-/** A write as it was asked for. */
-export interface Command {
+/** A Business write: what it is, who may do it, and the change. */
+export interface Command<T> {
   operation: string;
-  headers: CommandHeaders;
-  caller: Caller;
-  /** Its meaning: path parameters and body, in a settled order. */
-  request: readonly unknown[];
+  /** Path parameters and body, in a settled order: a replay has the same. */
+  meaning: readonly unknown[];
   /** What it is aimed at, as far as the request tells. */
   about: About;
-  now: number;
-}
-
-export interface CommandBody<T> {
   /** Throws if the caller may not do this; called again on every replay. */
-  authorize?(tx: Tx): Promise<void>;
+  authorize?(tx: Tx, caller: Caller): Promise<void>;
   /** Makes the change; `about` is what only now is known of what it was made on. */
   apply(tx: Tx, commandId: string): Promise<{ result: T; about?: Partial<About> }>;
 }
+
+/** Who asks, with which headers, and when (milliseconds since 1970). */
+export type CommandRequest = Pick<Request, 'caller' | 'command' | 'now'>;
 
 /**
  * Runs a command once, or answers with what it did the first time. A refused command changes nothing, and leaves its
@@ -39,28 +36,35 @@ export interface CommandBody<T> {
  */
 export async function runCommand<T>(
   store: Store,
-  command: Command,
-  body: CommandBody<T>,
+  request: CommandRequest,
+  command: Command<T>,
 ): Promise<CommandReply<T>> {
+  const { caller, now } = request;
+  const { operation, about } = command;
+  const attempt = { operation, headers: request.command, caller, about, now };
   try {
-    return await run(store, command, body);
+    return await run(store, attempt, request.command.idempotencyKey, command);
   } catch (error) {
-    await recordRefusal(store, command, error);
+    await recordRefusal(store, attempt, error);
     throw error;
   }
 }
 
-async function run<T>(store: Store, command: Command, body: CommandBody<T>): Promise<CommandReply<T>> {
-  const requestHash = createHash('sha256').update(JSON.stringify(command.request)).digest('hex');
+async function run<T>(
+  store: Store,
+  attempt: Attempt,
+  idempotencyKey: string,
+  { operation, meaning, authorize, apply }: Command<T>,
+): Promise<CommandReply<T>> {
+  const { caller, now } = attempt;
+  const requestHash = createHash('sha256').update(JSON.stringify(meaning)).digest('hex');
   return store.write(async (opened) => {
     // One time for all of a command: the one at which it was asked for.
-    const tx = { ...opened, now: command.now };
-    await body.authorize?.(tx);
-    const { userId } = command.caller;
-    const { idempotencyKey } = command.headers;
-    const [earlier] = await commandOf(tx.db, userId, idempotencyKey);
+    const tx = { ...opened, now };
+    await authorize?.(tx, caller);
+    const [earlier] = await commandOf(tx.db, caller.userId, idempotencyKey);
     if (earlier) {
-      if (earlier.operation !== command.operation || earlier.request_hash !== requestHash) {
+      if (earlier.operation !== operation || earlier.request_hash !== requestHash) {
         throw new DomainError(
           'idempotency_mismatch',
           'This Idempotency-Key was used before for a different request. Use a new key for a new request.',
@@ -68,22 +72,18 @@ async function run<T>(store: Store, command: Command, body: CommandBody<T>): Pro
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
-    const commandId = newId('command', tx.now);
-    const { result, about } = await body.apply(tx, commandId);
+    const commandId = newId('command', now);
+    const { result, about } = await apply(tx, commandId);
     await insertCommand(tx.db, {
       id: commandId,
-      actor_user_id: userId,
+      actor_user_id: caller.userId,
       idempotency_key: idempotencyKey,
-      operation: command.operation,
+      operation,
       request_hash: requestHash,
       result: JSON.stringify(result),
-      created_at: toTime(tx.now),
+      created_at: toTime(now),
     });
-    await appendAuditEntry(tx, {
-      ...entryOf(command, 'done'),
-      ...about,
-      command_id: commandId,
-    });
+    await appendAuditEntry(tx, { ...entryOf(attempt, 'done'), ...about, commandId });
     return { commandId, replayed: false, result };
   });
 }

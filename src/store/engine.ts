@@ -2,6 +2,12 @@
 import type { Dialect } from './dialects/dialect.ts';
 import { sqlite } from './dialects/sqlite.ts';
 
-export type { Connections, DatabaseFault } from './dialects/dialect.ts';
+export type {
+  Connections,
+  CopyOptions,
+  DatabaseFault,
+  DatabaseFile,
+  DatabaseView,
+} from './dialects/dialect.ts';
 
 export const engine: Dialect = sqlite;

@@ -1,4 +1,4 @@
-/** What a fault of the database is called where people read it. */
+/** The messages for faults of the database. */
 import { DomainError } from '../domain/error.ts';
 import { type DatabaseFault, engine } from './engine.ts';
 
@@ -6,13 +6,15 @@ const messages: Record<DatabaseFault, string> = {
   held: 'another program holds it',
   full: 'the disk is full',
   'read-only': 'the disk or the file is read-only',
+  moved:
+    'its files were moved, removed or replaced; stop the service, and bring them back or restore a backup (`andromeda restore`)',
   disk: 'the disk does not answer as it should',
   damaged: 'it is damaged, and a backup has to be restored (`andromeda restore`)',
 };
 
-/** In words, what is wrong with the database; undefined where an error is about something else. */
-export function faultWords(error: unknown): string | undefined {
-  if (error instanceof DomainError) return faultWords(error.cause);
+/** What is wrong with the database, as a clause; undefined where an error is about something else. */
+export function faultMessage(error: unknown): string | undefined {
+  if (error instanceof DomainError) return faultMessage(error.cause);
   const fault = engine.databaseFault(error);
   return fault && messages[fault];
 }

@@ -2,70 +2,70 @@
  * Kubernetes resource grants. A grant is live until it is revoked or its time is up, to the second. No other file reads their
  * table: whoever wants grants gets live ones, and cannot forget to ask for them.
  */
+import type { Grant, GrantTerms } from '../domain/grant.ts';
 import { newId } from '../domain/id.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
-import type { ResourceGrantTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 /** The clusters of an organization on which a person holds a live grant. */
 export async function listGrantedClusters(
   db: Reader,
-  who: { userId: string; orgId: string },
+  who: { userId: string; organizationId: string },
   now: number,
 ): Promise<string[]> {
   const rows = await liveGrants(db, now)
     .where('g.user_id', '=', who.userId)
     .innerJoin('clusters', 'clusters.id', 'g.resource_id')
     .select('g.resource_id')
-    .where('clusters.organization_id', '=', who.orgId)
+    .where('clusters.organization_id', '=', who.organizationId)
     .distinct()
     .execute();
   return rows.map((row) => row.resource_id);
 }
 
-/** A live grant with its holder's email, as the API shows it. */
-export type LiveGrant = Awaited<ReturnType<typeof listLiveGrants>>[number];
-
 /** A person's live grants, oldest first. */
-export async function listLiveGrants(db: Reader, userId: string, now: number) {
-  return shownGrants(liveGrants(db, now)).where('g.user_id', '=', userId).execute();
+export async function listLiveGrants(db: Reader, userId: string, now: number): Promise<Grant[]> {
+  return (await shownGrants(liveGrants(db, now)).where('g.user_id', '=', userId).execute()).map(grantOf);
 }
 
-/** Everybody's live grants with the names of their clusters, oldest first. */
-export async function listAllLiveGrants(db: Reader, now: number) {
-  return shownGrants(liveGrants(db, now))
-    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
-    .select('clusters.name as cluster_name')
-    .execute();
+/** Everybody's live grants, oldest first. */
+export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[]> {
+  return (await shownGrants(liveGrants(db, now)).execute()).map(grantOf);
 }
 
-/** A grant that was not revoked, with the name of its cluster. */
-export async function findGrant(db: Reader, grantId: string) {
-  return shownGrants(db.selectFrom('resource_grants as g'))
-    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
-    .select(['clusters.name as cluster_name', 'g.revoked_at'])
-    .where('g.id', '=', grantId)
-    .executeTakeFirst();
+/** A grant, live or not. */
+export async function findGrant(db: Reader, grantId: string): Promise<Grant | undefined> {
+  const all = shownGrants(db.selectFrom('resource_grants as g'));
+  const row = await all.where('g.id', '=', grantId).executeTakeFirst();
+  return row && grantOf(row);
 }
 
-function shownGrants<Q extends ReturnType<typeof liveGrants>>(grants: Q) {
+function shownGrants(grants: ReturnType<typeof liveGrants>) {
   return grants
     .innerJoin('users', 'users.id', 'g.user_id')
-    .select([
-      'g.id',
-      'g.resource_kind',
-      'g.resource_id',
-      'g.user_id',
-      'users.primary_email as username',
-      'g.relation',
-      'g.scope',
-      'g.role_id',
-      'g.expires_at',
-      'g.granted_by',
-      'g.granted_at',
-    ])
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
+    .selectAll('g')
+    .select(['users.primary_email', 'clusters.name as cluster_name'])
     .orderBy('g.id');
+}
+
+type GrantRow = Awaited<ReturnType<ReturnType<typeof shownGrants>['execute']>>[number];
+
+function grantOf(row: GrantRow): Grant {
+  return {
+    id: row.id,
+    clusterId: row.resource_id,
+    clusterName: row.cluster_name,
+    userId: row.user_id,
+    email: row.primary_email,
+    relation: row.relation,
+    scope: row.scope,
+    roleId: row.role_id,
+    expiresAt: row.expires_at,
+    grantedBy: row.granted_by,
+    grantedAt: row.granted_at,
+  };
 }
 
 /** Whether a person holds a live grant on a cluster or a part of it. */
@@ -85,34 +85,34 @@ export async function hasLiveGrant(
 
 export async function createGrant(
   tx: Tx,
-  grant: Pick<
-    ResourceGrantTable,
-    'resource_id' | 'user_id' | 'relation' | 'scope' | 'role_id' | 'expires_at'
-  > & {
-    granted_by: string;
-  },
-  now: number,
+  grant: GrantTerms & Pick<Grant, 'expiresAt' | 'grantedBy'>,
 ): Promise<string> {
-  const id = newId('grant', now);
+  const id = newId('grant', tx.now);
   await tx.db
     .insertInto('resource_grants')
     .values({
       id,
       resource_kind: 'kubernetes_cluster',
-      ...grant,
-      granted_at: toTime(now),
+      resource_id: grant.clusterId,
+      user_id: grant.userId,
+      relation: grant.relation,
+      scope: grant.scope,
+      role_id: grant.roleId,
+      expires_at: grant.expiresAt,
+      granted_by: grant.grantedBy,
+      granted_at: toTime(tx.now),
       revoked_at: null,
     })
     .execute();
-  tx.changed({ clusterId: grant.resource_id });
+  tx.changed({ clusterId: grant.clusterId });
   return id;
 }
 
 /** Ends a grant from this moment on; whether it had not ended before. */
-export async function revokeGrant(tx: Tx, grantId: string, now: number): Promise<boolean> {
+export async function revokeGrant(tx: Tx, grantId: string): Promise<boolean> {
   const row = await tx.db
     .updateTable('resource_grants')
-    .set({ revoked_at: toTime(now) })
+    .set({ revoked_at: toTime(tx.now) })
     .where('id', '=', grantId)
     .where('revoked_at', 'is', null)
     .returning('resource_id')
@@ -122,10 +122,10 @@ export async function revokeGrant(tx: Tx, grantId: string, now: number): Promise
 }
 
 /** Ends every grant on a cluster, as when it goes out of service. */
-export async function revokeClusterGrants(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function revokeClusterGrants(tx: Tx, clusterId: string): Promise<void> {
   await tx.db
     .updateTable('resource_grants')
-    .set({ revoked_at: toTime(now) })
+    .set({ revoked_at: toTime(tx.now) })
     .where('resource_id', '=', clusterId)
     .where('revoked_at', 'is', null)
     .execute();

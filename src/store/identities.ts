@@ -1,7 +1,7 @@
 /** Which tokens are whose: the subjects at issuers that people sign in with. An account has at most one at an issuer. */
 import { DomainError } from '../domain/error.ts';
+import type { Person } from '../domain/person.ts';
 import type { Reader, Tx } from './index.ts';
-import type { UserTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 /** A subject at an issuer; `createdAt` in RFC 3339. */
@@ -16,7 +16,7 @@ export async function findIdentity(
   db: Reader,
   issuer: string,
   subject: string,
-): Promise<{ userId: string; state: UserTable['lifecycle_state'] } | undefined> {
+): Promise<{ userId: string; state: Person['lifecycleState'] } | undefined> {
   return db
     .selectFrom('identities')
     .innerJoin('users', 'users.id', 'identities.user_id')
@@ -47,12 +47,11 @@ export async function hasIdentityAt(db: Reader, userId: string, issuer: string):
 export async function createIdentity(
   tx: Tx,
   identity: { issuer: string; subject: string; userId: string },
-  now: number,
 ): Promise<void> {
   const { issuer, subject, userId } = identity;
   await tx.db
     .insertInto('identities')
-    .values({ issuer, subject, user_id: userId, created_at: toTime(now) })
+    .values({ issuer, subject, user_id: userId, created_at: toTime(tx.now) })
     .execute();
 }
 
@@ -63,7 +62,6 @@ export async function createIdentity(
 export async function updateIdentityAt(
   tx: Tx,
   { userId, issuer, subject }: { userId: string; issuer: string; subject: string | undefined },
-  now: number,
 ): Promise<string[]> {
   const before = (await listIdentities(tx.db, userId)).filter((identity) => identity.issuer === issuer);
   await tx.db.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute();
@@ -76,7 +74,7 @@ export async function updateIdentityAt(
         `${subject} is the identity of ${other.userId}. Rebind that one first.`,
       );
     }
-    await createIdentity(tx, { issuer, subject, userId }, now);
+    await createIdentity(tx, { issuer, subject, userId });
   }
   return before.map((identity) => identity.subject);
 }

@@ -12,10 +12,12 @@ import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
+import { type Clock, createClock } from '../lib/clock.ts';
 import { type Connections, engine } from './engine.ts';
-import { faultWords, writeError } from './fault.ts';
+import { faultMessage, writeError } from './fault.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
+import { createObservationAges, type ObservationAges } from './observation-ages.ts';
 import type { Schema } from './schema.ts';
 import { createWriter } from './writer.ts';
 
@@ -31,6 +33,7 @@ export interface Tx {
   readonly db: Transaction<Schema>;
   /** When it began, in ms since 1970: the time of everything that it writes. */
   readonly now: number;
+  readonly observationAges: ObservationAges;
   changed(change: Change): void;
 }
 
@@ -40,6 +43,7 @@ export type Reader = Kysely<Schema>;
 export interface Store {
   /** For single queries: no one waits for another, and each sees what was committed before. */
   readonly read: Reader;
+  readonly observationAges: ObservationAges;
   /** Runs a body whose queries all see the same moment. It writes nothing. */
   readSnapshot<T>(body: (db: Reader) => Promise<T>): Promise<T>;
   /**
@@ -56,39 +60,43 @@ export interface Store {
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
  * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
- * `now`: the clock of its writes.
+ * `clock`: the one of its writes.
  * `beside`: where a server of this version holds the directory, works next to it (for a short while, on the host).
  */
 export async function openStore(
   dataDir: string,
-  options: { beside?: boolean; now?: () => number } = {},
+  options: { beside?: boolean; clock?: Clock } = {},
 ): Promise<Store> {
-  const { now = Date.now } = options;
+  const { clock = createClock({}) } = options;
   const file = join(dataDir, 'andromeda.db');
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
   let opened: Connections | undefined;
   try {
     refuseLost(dataDir, file);
     opened = openDatabase(file);
-    if (unlock) await migrate(opened.writer, file);
-    else await requireMigrated(opened.writer);
+    if (unlock) {
+      await migrate(opened.writer, file);
+      opened.flushBeside(end);
+    } else await requireMigrated(opened.writer);
   } catch (error) {
-    opened?.close();
+    await opened?.close();
     unlock?.();
     throw error;
   }
   const database = opened;
-  const run = createWriter(database.writer);
+  const run = createWriter(database);
+  const observationAges = createObservationAges(clock);
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
   return {
     read: database.reader,
-    readSnapshot: (body) => engine.readSnapshot(database.snapshots, body),
+    observationAges,
+    readSnapshot: database.readSnapshot,
     async write(body, options = { flush: true }) {
       let changes: Change[] = [];
       const attempt = (db: Transaction<Schema>) => {
         changes = [];
-        return body({ db, now: now(), changed: (change) => changes.push(change) });
+        return body({ db, now: clock.now(), observationAges, changed: (change) => changes.push(change) });
       };
       const result = await run(attempt, options).catch((error: unknown) => {
         throw writeError(error);
@@ -101,7 +109,7 @@ export async function openStore(
       return () => events.off('change', listener);
     },
     async close() {
-      database.close();
+      await database.close();
       unlock?.();
     },
   };
@@ -130,11 +138,18 @@ function openDatabase(file: string): Connections {
     return engine.open(file);
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
-    const reason = code === 'SQLITE_CORRUPT' ? faultWords(error) : message;
+    const reason = code === 'SQLITE_CORRUPT' ? faultMessage(error) : message;
     throw new DomainError('invalid_state', `The database ${file} cannot be opened: ${reason}.`, {
       cause: error,
     });
   }
+}
+
+/** Nobody catches it, so that it ends the process: whoever starts it again reads what reached the disk. */
+function end(error: Error): void {
+  setImmediate(() => {
+    throw error;
+  });
 }
 
 function refuseHeld(dataDir: string): never {
@@ -159,7 +174,7 @@ async function migrate(writer: Kysely<Schema>, file: string): Promise<void> {
       { cause: error },
     );
   }
-  const fault = faultWords(error);
+  const fault = faultMessage(error);
   if (fault === undefined) throw error;
   throw new DomainError('service_unavailable', `The database ${file} cannot be used: ${fault}.`, {
     cause: error,

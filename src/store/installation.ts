@@ -4,8 +4,7 @@ import { planLab } from '../domain/lab-plan.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Reader, Store } from './index.ts';
 import { takeSteps } from './lab.ts';
-import { toTime } from './time.ts';
-import { systemUserId } from './users.ts';
+import { systemUserId } from './people.ts';
 
 /** Whether there is nothing in the database but what every new one has. */
 export async function isEmpty(db: Reader): Promise<boolean> {
@@ -15,23 +14,16 @@ export async function isEmpty(db: Reader): Promise<boolean> {
 }
 
 /** Makes all that a lab names, in one transaction, as the installation itself; nothing if anything is there. */
-export async function createInstallation(
-  store: Store,
-  lab: Lab,
-  source: string,
-  now: number,
-): Promise<boolean> {
+export async function createInstallation(store: Store, lab: Lab, source: string): Promise<boolean> {
   return store.write(async (tx) => {
     if (!(await isEmpty(tx.db))) return false;
-    const steps = planLab({}, lab, { prune: false, now });
-    await takeSteps(tx, steps, { actor: systemUserId, commandId: null, now });
+    const steps = planLab({}, lab, { prune: false, now: tx.now });
+    await takeSteps(tx, steps, { actor: systemUserId, commandId: null });
     await appendAuditEntry(tx, {
-      at: toTime(now),
-      actor_user_id: systemUserId,
+      actorUserId: systemUserId,
       operation: 'createInstallation',
       target: source,
       reason: 'First start on an empty database',
-      source_address: '',
       result: 'done',
     });
     return true;

@@ -103,6 +103,41 @@ export async function consumeIssuerRecord(tx: Tx, model: string, id: string, now
   return numUpdatedRows > 0n;
 }
 
+/**
+ * Whether a used record may answer once more: it was used at most `graceSeconds` ago, and what came of it, its successor,
+ * was not used itself. A clock that was set back does not lengthen the grace.
+ */
+export async function isRepeatable(
+  reader: Reader,
+  model: string,
+  record: { consumedAt: number; successorId: string },
+  { now, graceSeconds }: { now: number; graceSeconds: number },
+): Promise<boolean> {
+  if (Math.abs(now - record.consumedAt) > graceSeconds) return false;
+  const successor = live(await findRow(reader, model, 'id', record.successorId), now);
+  return successor !== undefined && successor.consumedAt === undefined;
+}
+
+/**
+ * Marks the record of `id` as used and saves its successor: both or neither. Within the grace of `isRepeatable` it
+ * changes nothing and is a success too. False when the record is not there, or was used in any other way.
+ */
+export async function replaceIssuerRecord(
+  tx: Tx,
+  model: string,
+  id: string,
+  successor: { id: string; payload: IssuerPayload; expiresAt: number | undefined },
+  times: { now: number; graceSeconds: number },
+): Promise<boolean> {
+  if (await consumeIssuerRecord(tx, model, id, times.now)) {
+    await saveIssuerRecord(tx, model, successor.id, successor.payload, successor.expiresAt);
+    return true;
+  }
+  const used = live(await findRow(tx.db, model, 'id', id), times.now);
+  if (used?.consumedAt === undefined) return false;
+  return isRepeatable(tx.db, model, { consumedAt: used.consumedAt, successorId: successor.id }, times);
+}
+
 export async function deleteIssuerRecord(tx: Tx, model: string, id: string): Promise<void> {
   await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', hash(id)).execute();
 }

@@ -82,13 +82,13 @@ function grantsOn(db: Reader, clusterId: string, now: number) {
 }
 
 /** The members who may use Kubernetes by role or by key. */
-async function listMembers(db: Reader, orgId: string) {
+async function listMembers(db: Reader, organizationId: string) {
   const [members, granted] = await Promise.all([
     db
       .selectFrom('memberships as m')
       .innerJoin('users as u', 'u.id', 'm.user_id')
       .select(['m.user_id', 'm.role', 'u.primary_email', 'u.preferred_username'])
-      .where('m.org_id', '=', orgId)
+      .where('m.org_id', '=', organizationId)
       .where('m.lifecycle_state', '=', 'active')
       .where('u.lifecycle_state', '=', 'active')
       .where((eb) =>
@@ -98,7 +98,7 @@ async function listMembers(db: Reader, orgId: string) {
             eb
               .selectFrom('member_permissions as p')
               .select('p.user_id')
-              .where('p.org_id', '=', orgId)
+              .where('p.org_id', '=', organizationId)
               .whereRef('p.user_id', '=', 'm.user_id')
               .where('p.permission', 'in', keys),
           ),
@@ -109,7 +109,7 @@ async function listMembers(db: Reader, orgId: string) {
     db
       .selectFrom('member_permissions')
       .select(['user_id', 'permission'])
-      .where('org_id', '=', orgId)
+      .where('org_id', '=', organizationId)
       .where('permission', 'in', keys)
       .execute(),
   ]);

@@ -9,7 +9,6 @@ export async function updateKubernetesVersions(
   tx: Tx,
   clusterId: string,
   { version, kubeletVersion }: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
-  now: number,
 ): Promise<void> {
   const [cluster] = await versionsOf(tx.db, clusterId);
   if (!cluster) return;
@@ -24,7 +23,7 @@ export async function updateKubernetesVersions(
         : {}),
       ...(isNewKubelet ? { kubelet_version: kubeletVersion } : {}),
       version: eb('version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', clusterId)
     .execute();

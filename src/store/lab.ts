@@ -1,6 +1,6 @@
 /** The installation as a lab file, and the steps that bring it to one. */
 import { isInService } from '../domain/cluster.ts';
-import { isWiderRole } from '../domain/grant.ts';
+import { isSameGrant, isWiderRole } from '../domain/grant.ts';
 import type { Lab, LabMember } from '../domain/lab.ts';
 import type { LabStep } from '../domain/lab-plan.ts';
 import {
@@ -12,14 +12,14 @@ import {
 } from './clusters.ts';
 import { createGrant, listAllLiveGrants, revokeGrant } from './grants.ts';
 import type { Reader, Tx } from './index.ts';
-import { listAllGrantedPermissions, listMembers } from './members.ts';
 import {
   createMembership,
   removeMembership,
   updateMemberPermissions,
   updateMemberRole,
   updateUsername,
-} from './memberships.ts';
+} from './membership-changes.ts';
+import { listAllGrantedPermissions, listMembers } from './memberships.ts';
 import {
   createOrganization,
   findOrganizationBySlug,
@@ -27,14 +27,14 @@ import {
   updateAutoJoinDomains,
   updateOrganizationName,
 } from './organizations.ts';
-import { toTime } from './time.ts';
 import {
-  findOrCreateUser,
-  findUserByEmail,
+  findOrCreatePerson,
+  findPersonByEmail,
   listPeople,
   updateDisplayName,
   updateStaffKeys,
-} from './users.ts';
+} from './people.ts';
+import { toTime } from './time.ts';
 
 const pageSize = 500;
 
@@ -45,7 +45,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
   );
   const clusters = (await listAllClusters(db)).filter(isInService);
   const inService = new Set(clusters.map(({ id }) => id));
-  const grants = (await listAllLiveGrants(db, now)).filter((grant) => inService.has(grant.resource_id));
+  const grants = (await listAllLiveGrants(db, now)).filter((grant) => inService.has(grant.clusterId));
   const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
   return {
     users: await exportUsers(db),
@@ -66,19 +66,19 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
       ...cluster.driver,
     })),
     grants: grants.map((grant) => ({
-      user: grant.username,
-      cluster: grant.cluster_name,
+      user: grant.email,
+      cluster: grant.clusterName,
       relation: grant.relation,
       ...(grant.scope === null ? {} : { namespace: grant.scope }),
-      ...(grant.role_id === null ? {} : { roleId: grant.role_id }),
+      ...(grant.roleId === null ? {} : { roleId: grant.roleId }),
       ...(isWiderRole({
         relation: grant.relation,
         namespace: grant.scope ?? undefined,
-        roleId: grant.role_id ?? undefined,
+        roleId: grant.roleId ?? undefined,
       })
         ? { allowWiderRole: true }
         : {}),
-      ...(grant.expires_at === null ? {} : { expiresAt: grant.expires_at }),
+      ...(grant.expiresAt === null ? {} : { expiresAt: grant.expiresAt }),
     })),
   };
 }
@@ -87,11 +87,11 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
   const users: NonNullable<Lab['users']> = [];
   for (let after: string | undefined; ; ) {
     const page = await listPeople(db, { after, limit: pageSize });
-    for (const { primary_email, display_name, lifecycle_state, staffKeys } of page) {
-      if (lifecycle_state !== 'active') continue;
+    for (const { email, displayName, lifecycleState, staffKeys } of page) {
+      if (lifecycleState !== 'active') continue;
       users.push({
-        email: primary_email,
-        ...(display_name === primary_email ? {} : { name: display_name }),
+        email,
+        ...(displayName === email ? {} : { name: displayName }),
         ...(staffKeys.length > 0 ? { staff: staffKeys } : {}),
       });
     }
@@ -100,9 +100,9 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
   }
 }
 
-async function exportMembers(db: Reader, orgId: string): Promise<LabMember[]> {
-  const granted = await listAllGrantedPermissions(db, orgId);
-  return (await listMembers(db, orgId)).map(({ email, role, userId, username }) => {
+async function exportMembers(db: Reader, organizationId: string): Promise<LabMember[]> {
+  const granted = await listAllGrantedPermissions(db, organizationId);
+  return (await listMembers(db, organizationId)).map(({ email, role, userId, username }) => {
     const permissions = role === 'member' ? granted.get(userId) : undefined;
     return {
       email,
@@ -117,12 +117,12 @@ async function exportMembers(db: Reader, orgId: string): Promise<LabMember[]> {
 export async function takeSteps(
   tx: Tx,
   steps: readonly LabStep[],
-  { actor, commandId, now }: { actor: string; commandId: string | null; now: number },
+  { actor, commandId }: { actor: string; commandId: string | null },
 ): Promise<void> {
   for (const step of steps) {
     switch (step.kind) {
       case 'person':
-        await takePersonStep(tx, step, now);
+        await takePersonStep(tx, step);
         break;
       case 'organization':
         await takeOrganizationStep(tx, step, actor);
@@ -131,25 +131,24 @@ export async function takeSteps(
         await takeMemberStep(tx, step);
         break;
       case 'cluster':
-        await takeClusterStep(tx, step, commandId, now);
+        await takeClusterStep(tx, step, commandId);
         break;
       case 'grant':
-        await takeGrantStep(tx, step, actor, now);
+        await takeGrantStep(tx, step, actor);
     }
   }
 }
 
 type StepOf<Kind extends LabStep['kind']> = Extract<LabStep, { kind: Kind }>;
 
-async function takePersonStep(tx: Tx, { action, person }: StepOf<'person'>, now: number): Promise<void> {
+async function takePersonStep(tx: Tx, { action, person }: StepOf<'person'>): Promise<void> {
   const { email, name, staff } = person;
   const userId =
     action === 'create'
-      ? (await findOrCreateUser(tx, { email, displayName: name }, now)).userId
-      : await personId(tx, email);
-  if (action === 'update' && name !== undefined)
-    await updateDisplayName(tx, { userId, displayName: name }, now);
-  if (staff) await updateStaffKeys(tx, { userId, keys: staff }, now);
+      ? (await findOrCreatePerson(tx, { email, displayName: name })).userId
+      : await requireUserId(tx, email);
+  if (action === 'update' && name !== undefined) await updateDisplayName(tx, { userId, displayName: name });
+  if (staff) await updateStaffKeys(tx, { userId, keys: staff });
 }
 
 async function takeOrganizationStep(
@@ -168,16 +167,16 @@ async function takeOrganizationStep(
     await createOrganization(tx, made);
     return;
   }
-  const orgId = await organizationId(tx, slug);
-  if (name !== undefined) await updateOrganizationName(tx, { orgId, displayName: name });
-  if (autoJoinDomains) await updateAutoJoinDomains(tx, { orgId, domains: autoJoinDomains });
+  const organizationId = await requireOrganizationId(tx, slug);
+  if (name !== undefined) await updateOrganizationName(tx, { organizationId, displayName: name });
+  if (autoJoinDomains) await updateAutoJoinDomains(tx, { organizationId, domains: autoJoinDomains });
 }
 
 async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   const { email, role, username, permissions } = step.member;
-  const orgId = await organizationId(tx, step.organization);
-  const userId = await personId(tx, email);
-  const member = { orgId, userId };
+  const organizationId = await requireOrganizationId(tx, step.organization);
+  const userId = await requireUserId(tx, email);
+  const member = { organizationId, userId };
   if (step.action === 'remove') return removeMembership(tx, member);
   if (step.action === 'create') {
     await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions });
@@ -192,54 +191,43 @@ async function takeClusterStep(
   tx: Tx,
   { action, name, cluster }: StepOf<'cluster'>,
   commandId: string | null,
-  now: number,
 ): Promise<void> {
   if (action === 'create') {
     const { organization = '', ...rest } = cluster;
-    await createCluster(tx, { ...rest, organizationId: await organizationId(tx, organization) }, now);
+    await createCluster(tx, { ...rest, organizationId: await requireOrganizationId(tx, organization) });
     return;
   }
   const found = await findClusterByName(tx.db, name);
   if (!found) throw new Error(`cluster ${name} is gone`);
-  if (action === 'remove') await startRelease(tx, { clusterId: found.id, commandId }, now);
-  else await updateClusterSettings(tx, found, cluster, now);
+  if (action === 'remove') await startRelease(tx, { clusterId: found.id, commandId });
+  else await updateClusterSettings(tx, found, cluster);
 }
 
-async function takeGrantStep(
-  tx: Tx,
-  { action, grant }: StepOf<'grant'>,
-  actor: string,
-  now: number,
-): Promise<void> {
+async function takeGrantStep(tx: Tx, { action, grant }: StepOf<'grant'>, actor: string): Promise<void> {
   const cluster = await findClusterByName(tx.db, grant.cluster);
   const wanted = {
-    resource_id: cluster?.id ?? '',
-    user_id: await personId(tx, grant.user),
+    clusterId: cluster?.id ?? '',
+    userId: await requireUserId(tx, grant.user),
     relation: grant.relation,
     scope: grant.namespace ?? null,
-    role_id: grant.roleId ?? null,
+    roleId: grant.roleId ?? null,
   };
   if (action !== 'create') {
-    const live = await listAllLiveGrants(tx.db, now);
-    const same = live.filter((one) =>
-      (['resource_id', 'user_id', 'relation', 'scope', 'role_id'] as const).every(
-        (field) => one[field] === wanted[field],
-      ),
-    );
-    for (const { id } of same) await revokeGrant(tx, id, now);
+    const live = await listAllLiveGrants(tx.db, tx.now);
+    for (const one of live) if (isSameGrant(one, wanted)) await revokeGrant(tx, one.id);
   }
   if (action === 'remove') return;
-  const expires_at = grant.expiresAt === undefined ? null : toTime(Date.parse(grant.expiresAt));
-  await createGrant(tx, { ...wanted, expires_at, granted_by: actor }, now);
+  const expiresAt = grant.expiresAt === undefined ? null : toTime(Date.parse(grant.expiresAt));
+  await createGrant(tx, { ...wanted, expiresAt, grantedBy: actor });
 }
 
-async function personId(tx: Tx, email: string): Promise<string> {
-  const user = await findUserByEmail(tx.db, email);
+async function requireUserId(tx: Tx, email: string): Promise<string> {
+  const user = await findPersonByEmail(tx.db, email);
   if (!user) throw new Error('a plan makes people before they are needed');
   return user.id;
 }
 
-async function organizationId(tx: Tx, slug: string): Promise<string> {
+async function requireOrganizationId(tx: Tx, slug: string): Promise<string> {
   const organization = await findOrganizationBySlug(tx.db, slug);
   if (!organization) throw new Error('a plan makes organizations before they are needed');
   return organization.id;

@@ -1,25 +1,30 @@
 /** One server a data directory: two would run two sync loops and two gateways on the same clusters. */
-import { chmodSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { DomainError } from '../domain/error.ts';
+import { engine } from './engine.ts';
 
 /**
  * Holds the directory, making it if it is missing, until released or until this process ends however it ends: the
- * lock is the operating system's, on a file of SQLite's making. Undefined when another process holds it.
+ * lock is the operating system's. Undefined when another process holds it.
  */
 export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
-  const lock = new Database(openLockFile(dataDir), { timeout: 0 });
+  return engine.lock(makeLockFile(dataDir));
+}
+
+/** Whether another process holds it. It is held by this one for an instant where none does. */
+export function isHeld(dataDir: string): boolean {
+  const file = join(dataDir, 'lock');
+  if (!existsSync(file)) return false;
   try {
-    lock.pragma('journal_mode = MEMORY');
-    lock.exec('begin exclusive');
+    const unlock = engine.lock(file);
+    unlock?.();
+    return unlock === undefined;
   } catch (error) {
-    lock.close();
-    if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_BUSY') throw error;
-    return undefined;
+    if (!engine.isDatabaseError(error)) throw error;
+    return false;
   }
-  return () => lock.close();
 }
 
 /**
@@ -45,7 +50,7 @@ export function requireOwner(dataDir: string): void {
   );
 }
 
-function openLockFile(dataDir: string): string {
+function makeLockFile(dataDir: string): string {
   const file = join(dataDir, 'lock');
   try {
     closeSync(openSync(file, 'a', 0o600));

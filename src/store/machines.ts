@@ -4,14 +4,12 @@
  */
 import type { Selectable } from 'kysely';
 import { newUuid } from '../domain/id.ts';
+import type { Machine } from '../domain/machine.ts';
 import type { MachineReport } from '../domain/manifest.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { MachineTable } from './schema.ts';
 import { toTime } from './time.ts';
-
-/** A machine with the latest report of it; undefined where there is none. */
-export type Machine = Omit<Selectable<MachineTable>, 'report'> & { report: MachineReport | undefined };
 
 /** The machines of a cluster by ID, retired ones left out; a page of them behind `after` where asked for. */
 export async function listMachines(
@@ -34,12 +32,11 @@ export async function findMachine(db: Reader, machineId: string): Promise<Machin
 export async function updateMachineState(
   tx: Tx,
   machineId: string,
-  state: 'admitted' | 'quarantined',
-  now: number,
+  state: Exclude<Machine['lifecycleState'], 'registered'>,
 ): Promise<void> {
   await tx.db
     .updateTable('machines')
-    .set({ lifecycle_state: state, updated_at: toTime(now) })
+    .set({ lifecycle_state: state, updated_at: toTime(tx.now) })
     .where('id', '=', machineId)
     .execute();
 }
@@ -53,15 +50,14 @@ export async function recordMachines(
   tx: Tx,
   clusterId: string,
   reports: readonly MachineReport[],
-  now: number,
   others: readonly string[] | 'unknown' = [],
 ): Promise<void> {
-  const at = toTime(now);
+  const at = toTime(tx.now);
   const known = await machinesOf(tx.db, clusterId);
   const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
   const names = [...reported.keys()];
   const isKnown = others !== 'unknown';
-  if (isKnown) await updateNodeCount(tx, clusterId, reported.size + others.length, now);
+  if (isKnown) await updateNodeCount(tx, clusterId, reported.size + others.length);
   for (const { id, name, report, retired_at } of known) {
     const latest = reported.get(name);
     reported.delete(name);
@@ -110,7 +106,7 @@ const machinesOf = prepared((db, clusterId: string) =>
 );
 
 /** Says how many machines a cluster has, where that is news. */
-async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: number): Promise<void> {
+async function updateNodeCount(tx: Tx, clusterId: string, nodes: number): Promise<void> {
   const [cluster] = await nodeCountOf(tx.db, clusterId);
   if (!cluster || cluster.assigned_node_count === nodes) return;
   await tx.db
@@ -118,7 +114,7 @@ async function updateNodeCount(tx: Tx, clusterId: string, nodes: number, now: nu
     .set((eb) => ({
       assigned_node_count: nodes,
       version: eb('version', '+', 1),
-      updated_at: toTime(now),
+      updated_at: toTime(tx.now),
     }))
     .where('id', '=', clusterId)
     .execute();
@@ -133,10 +129,10 @@ const nodeCountOf = prepared((db, clusterId: string) =>
 );
 
 /** Retires every machine of a cluster, as when they are released from it. */
-export async function retireMachines(tx: Tx, clusterId: string, now: number): Promise<void> {
+export async function retireMachines(tx: Tx, clusterId: string): Promise<void> {
   await tx.db
     .updateTable('machines')
-    .set({ retired_at: toTime(now), updated_at: toTime(now) })
+    .set({ retired_at: toTime(tx.now), updated_at: toTime(tx.now) })
     .where('cluster_id', '=', clusterId)
     .where('retired_at', 'is', null)
     .execute();
@@ -146,6 +142,16 @@ function machines(db: Reader) {
   return db.selectFrom('machines').selectAll().where('retired_at', 'is', null);
 }
 
-function machineOf({ report, ...machine }: Selectable<MachineTable>): Machine {
-  return { ...machine, report: report === null ? undefined : (JSON.parse(report) as MachineReport) };
+function machineOf(row: Selectable<MachineTable>): Machine {
+  return {
+    id: row.id,
+    clusterId: row.cluster_id,
+    name: row.name,
+    lifecycleState: row.lifecycle_state,
+    report: row.report === null ? undefined : (JSON.parse(row.report) as MachineReport),
+    reportGeneration: row.report_generation,
+    observedAt: row.observed_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
 }

@@ -6,7 +6,7 @@ import type { Manifest, ManifestAccount } from '../domain/manifest.ts';
 import { homeOf } from '../domain/username.ts';
 import type { Reader, Store } from './index.ts';
 import { prepared } from './prepared.ts';
-import { findSchedulerState } from './scheduler-configurations.ts';
+import { findSchedulerState } from './slurm-configurations.ts';
 
 interface Accounts {
   version: number;
@@ -42,16 +42,6 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   };
 }
 
-/** What a driver applies on a cluster that takes no list: its configuration alone. */
-export async function findManifestWithoutList(
-  db: Reader,
-  cluster: { id: string; desired_generation: number },
-): Promise<Manifest> {
-  const { id: clusterId, desired_generation: desiredGeneration } = cluster;
-  const scheduler = await findSchedulerState(db, clusterId);
-  return { clusterId, generation: 0, desiredGeneration, ...scheduler, listVersion: 0, accounts: [] };
-}
-
 function keptOf(store: Store): Map<string, Accounts> {
   const known = kept.get(store) ?? new Map<string, Accounts>();
   kept.set(store, known);
@@ -78,22 +68,24 @@ const acceptedOf = prepared((db, clusterId: string) =>
 async function findAccounts(
   store: Store,
   db: Reader,
-  orgId: string,
+  organizationId: string,
   version: number,
 ): Promise<Accounts | undefined> {
-  const before = keptOf(store).get(orgId);
+  const before = keptOf(store).get(organizationId);
   if (before?.version === version) return before;
-  const accounts = before ? await changedAccounts(db, orgId, before) : await allAccounts(db, orgId);
+  const accounts = before
+    ? await changedAccounts(db, organizationId, before)
+    : await allAccounts(db, organizationId);
   if (!accounts) return undefined;
   const found = { version, accounts };
-  keptOf(store).set(orgId, found);
+  keptOf(store).set(organizationId, found);
   return found;
 }
 
-async function allAccounts(db: Reader, orgId: string): Promise<ManifestAccount[] | undefined> {
+async function allAccounts(db: Reader, organizationId: string): Promise<ManifestAccount[] | undefined> {
   const accounts: ManifestAccount[] = [];
   for (;;) {
-    const rows = await entries(db, orgId)
+    const rows = await entries(db, organizationId)
       .where('u.user_id', '>', accounts.at(-1)?.userId ?? '')
       .limit(pageSize)
       .execute();
@@ -108,16 +100,16 @@ async function allAccounts(db: Reader, orgId: string): Promise<ManifestAccount[]
 
 async function changedAccounts(
   db: Reader,
-  orgId: string,
+  organizationId: string,
   before: Accounts,
 ): Promise<ManifestAccount[] | undefined> {
   const ended = await db
     .selectFrom('access_list_users')
     .select('user_id')
-    .where('org_id', '=', orgId)
+    .where('org_id', '=', organizationId)
     .where('until_version', '>', before.version)
     .execute();
-  const begun = await entries(db, orgId).where('u.since_version', '>', before.version).execute();
+  const begun = await entries(db, organizationId).where('u.since_version', '>', before.version).execute();
   const gone = new Set([...ended, ...begun].map((row) => row.user_id));
   const accounts = before.accounts.filter((account) => !gone.has(account.userId));
   for (const row of begun) {
@@ -128,7 +120,7 @@ async function changedAccounts(
   return accounts.sort((a, b) => (a.userId < b.userId ? -1 : 1));
 }
 
-function entries(db: Reader, orgId: string) {
+function entries(db: Reader, organizationId: string) {
   return db
     .selectFrom('access_list_users as u')
     .leftJoin('organization_usernames as n', (join) =>
@@ -143,7 +135,7 @@ function entries(db: Reader, orgId: string) {
       'u.shell',
       'n.uid',
     ])
-    .where('u.org_id', '=', orgId)
+    .where('u.org_id', '=', organizationId)
     .where('u.until_version', 'is', null)
     .orderBy('u.user_id');
 }

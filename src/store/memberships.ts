@@ -1,228 +1,155 @@
-/** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
-import { DomainError } from '../domain/error.ts';
-import { newId } from '../domain/id.ts';
-import { checkOwners, checkUsername, type HeldUsername } from '../domain/membership.ts';
-import type { PermissionKey, Role } from '../domain/permission.ts';
-import { usernamesFromEmail } from '../domain/username.ts';
-import type { Tx } from './index.ts';
-import { listGrantedPermissions } from './members.ts';
-import { findOrganization, requireActiveOrganization } from './organizations.ts';
-import { toTime } from './time.ts';
+/** Memberships, what members may do, and their login names, as they are; `membership-changes.ts` changes them. */
+import type { Membership } from '../domain/membership.ts';
+import { effectivePermissions, type Role } from '../domain/permission.ts';
+import type { Reader } from './index.ts';
+import { prepared } from './prepared.ts';
 
-interface MemberId {
-  orgId: string;
-  userId: string;
+/** The active memberships of a person, oldest first. */
+export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
+  return (await membershipsOf(db, userId)).map(membershipOf);
 }
 
-/**
- * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
- * Throws `invalid_state` when they are a member already or the name is another person's, `invalid_request` when it
- * cannot be a login name.
- */
-export async function createMembership(
-  tx: Tx,
-  member: MemberId & {
-    email: string;
-    role: Role;
-    username?: string | undefined;
-    permissions?: readonly PermissionKey[] | undefined;
-  },
-): Promise<void> {
-  const { orgId, userId, role } = member;
-  const at = toTime(tx.now);
-  await requireActiveOrganization(tx.db, orgId);
-  const earlier = await tx.db
-    .selectFrom('memberships')
-    .select('lifecycle_state')
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
+const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.user_id', '=', userId));
+
+/** An organization's active members, oldest membership first. */
+export async function listMembers(db: Reader, organizationId: string): Promise<Membership[]> {
+  return (await membersOf(db, organizationId)).map(membershipOf);
+}
+
+const membersOf = prepared((db, organizationId: string) =>
+  memberships(db).where('m.org_id', '=', organizationId),
+);
+
+/** One active membership. */
+export async function findMember(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<Membership | undefined> {
+  const row = await memberships(db)
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '=', userId)
     .executeTakeFirst();
-  if (earlier?.lifecycle_state === 'active') {
-    throw new DomainError('invalid_state', `${member.email} is a member already.`);
-  }
-  const row = { role, lifecycle_state: 'active' as const, created_at: at, updated_at: at };
-  await tx.db
-    .insertInto('memberships')
-    .values({ org_id: orgId, user_id: userId, ...row })
-    .onConflict((conflict) => conflict.columns(['org_id', 'user_id']).doUpdateSet(row))
+  return row && membershipOf(row);
+}
+
+/** The keys granted to each member of an organization directly, in order. */
+export async function listAllGrantedPermissions(
+  db: Reader,
+  organizationId: string,
+): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectFrom('member_permissions')
+    .select(['user_id', 'permission'])
+    .where('org_id', '=', organizationId)
+    .orderBy('user_id')
+    .orderBy('permission')
     .execute();
-  for (const permission of new Set(member.permissions)) {
-    await tx.db
-      .insertInto('member_permissions')
-      .values({ org_id: orgId, user_id: userId, permission })
-      .execute();
+  const granted = new Map<string, string[]>();
+  for (const { user_id, permission } of rows) {
+    const keys = granted.get(user_id);
+    if (keys) keys.push(permission);
+    else granted.set(user_id, [permission]);
   }
-  await reserveUsername(tx, member);
-  tx.changed({ userId });
+  return granted;
 }
 
-/** Makes the keys granted to a member exactly these; whether that changed anything. */
-export async function updateMemberPermissions(
-  tx: Tx,
-  member: MemberId & { permissions: readonly PermissionKey[] },
-): Promise<boolean> {
-  const { orgId, userId, permissions } = member;
-  const granted = await listGrantedPermissions(tx.db, orgId, userId);
-  if (JSON.stringify(granted) === JSON.stringify([...permissions].sort())) return false;
-  await deletePermissions(tx, member);
-  for (const permission of permissions) {
-    await tx.db
-      .insertInto('member_permissions')
-      .values({ org_id: orgId, user_id: userId, permission })
-      .execute();
-  }
-  await touch(tx, member, {});
-  return true;
-}
-
-/**
- * Sets a member's role; whether that changed anything. What an owner or admin was granted before is gone, so that one
- * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left.
- */
-export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }): Promise<boolean> {
-  const { role } = member;
-  const before = await roleOf(tx, member);
-  if (before === role) return false;
-  if (role !== 'member') await deletePermissions(tx, member);
-  await touch(tx, member, { role });
-  return true;
-}
-
-/**
- * Ends a membership. The person's grants of permissions end with it, and so does a login name that was never used; a
- * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
- */
-export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
-  await deletePermissions(tx, member);
-  await touch(tx, member, { lifecycle_state: 'removed' });
-  await tx.db
-    .deleteFrom('organization_usernames')
-    .where('org_id', '=', member.orgId)
-    .where('user_id', '=', member.userId)
-    .where('lifecycle_state', '=', 'reserved')
-    .execute();
-}
-
-/**
- * Sets a member's login name while it is only reserved; whether that changed anything. Throws `invalid_state` when it
- * is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
- */
-export async function updateUsername(tx: Tx, member: MemberId & { username: string }): Promise<boolean> {
-  const { orgId, userId, username } = member;
-  const own = await findName(tx, member);
-  checkUsername(username, { own, isTaken: await isTaken(tx, orgId, username) });
-  if (own?.username === username) return false;
-  await tx.db
-    .updateTable('organization_usernames')
-    .set({ username, source: 'operator' })
-    .where('org_id', '=', orgId)
+/** The keys granted to a member directly, in order. */
+export async function listGrantedPermissions(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('member_permissions')
+    .select('permission')
+    .where('org_id', '=', organizationId)
     .where('user_id', '=', userId)
+    .orderBy('permission')
     .execute();
-  await touch(tx, member, {});
-  return true;
+  return rows.map((row) => row.permission);
 }
 
-async function reserveUsername(
-  tx: Tx,
-  member: MemberId & { email: string; username?: string | undefined },
-): Promise<void> {
-  const { orgId, userId, username } = member;
-  const own = await findName(tx, member);
-  if (username !== undefined) checkUsername(username, { own, isTaken: await isTaken(tx, orgId, username) });
-  if (own) return;
-  await tx.db
-    .insertInto('organization_usernames')
-    .values({
-      id: newId('org_username', tx.now),
-      org_id: orgId,
-      user_id: userId,
-      username: username ?? (await freeUsername(tx, orgId, member.email)),
-      source: username === undefined ? 'email' : 'operator',
-      lifecycle_state: 'reserved',
-      uid: null,
-      created_at: toTime(tx.now),
-      frozen_at: null,
-    })
-    .execute();
+/** What a person holds in an organization; undefined when they are not an active member. */
+export async function findMembership(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<{ role: Role; permissions: ReadonlySet<string> } | undefined> {
+  const rows = await holdings(db, organizationId, userId);
+  const [first] = rows;
+  if (!first) return undefined;
+  const granted = rows.flatMap((row) => (row.permission === null ? [] : [row.permission]));
+  return { role: first.role, permissions: effectivePermissions(first.role, granted) };
 }
 
-async function freeUsername(tx: Tx, orgId: string, email: string): Promise<string> {
-  for (const name of usernamesFromEmail(email)) if (!(await isTaken(tx, orgId, name))) return name;
-  throw new Error('unreachable: names do not run out');
-}
+const holdings = prepared((db, organizationId: string, userId: string) =>
+  db
+    .selectFrom('memberships as m')
+    .leftJoin('member_permissions as p', (join) =>
+      join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
+    )
+    .select(['m.role', 'p.permission'])
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '=', userId)
+    .where('m.lifecycle_state', '=', 'active'),
+);
 
-async function isTaken(tx: Tx, orgId: string, username: string): Promise<boolean> {
-  const row = await tx.db
-    .selectFrom('organization_usernames')
-    .select('id')
-    .where('org_id', '=', orgId)
-    .where('username', '=', username)
+/** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
+export async function wasEverMember(db: Reader, organizationId: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('memberships')
+    .select('role')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/** The login name that a person has, or had, in an organization. */
-async function findName(tx: Tx, { orgId, userId }: MemberId): Promise<HeldUsername | undefined> {
-  const row = await tx.db
-    .selectFrom('organization_usernames')
-    .select(['username', 'lifecycle_state'])
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst();
-  return row && { username: row.username, isFrozen: row.lifecycle_state === 'frozen' };
+function memberships(db: Reader) {
+  return db
+    .selectFrom('memberships as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .innerJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'm.org_id').onRef('n.user_id', '=', 'm.user_id'),
+    )
+    .where('m.lifecycle_state', '=', 'active')
+    .select([
+      'm.org_id',
+      'm.user_id',
+      'u.primary_email',
+      'm.role',
+      'm.created_at',
+      'm.updated_at',
+      'n.id as username_id',
+      'n.username',
+      'n.source',
+      'n.lifecycle_state as username_state',
+      'n.created_at as username_created_at',
+      'n.frozen_at',
+    ])
+    .orderBy('m.created_at')
+    .orderBy('m.user_id');
 }
 
-/** The role of an active member. Throws `not_found` when there is none. */
-async function roleOf(tx: Tx, { orgId, userId }: MemberId): Promise<Role> {
-  const row = await tx.db
-    .selectFrom('memberships')
-    .select('role')
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'active')
-    .executeTakeFirst();
-  if (!row) throw new DomainError('not_found', 'The organization has no such member.');
-  return row.role;
-}
-
-async function deletePermissions(tx: Tx, { orgId, userId }: MemberId): Promise<void> {
-  await tx.db
-    .deleteFrom('member_permissions')
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .execute();
-}
-
-/**
- * The only change of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none, and
- * `invalid_state` when no owner would be left.
- */
-async function touch(
-  tx: Tx,
-  member: MemberId,
-  values: { role?: Role; lifecycle_state?: 'removed' },
-): Promise<void> {
-  const { orgId, userId } = member;
-  const before = await roleOf(tx, member);
-  await tx.db
-    .updateTable('memberships')
-    .set({ ...values, updated_at: toTime(tx.now) })
-    .where('org_id', '=', orgId)
-    .where('user_id', '=', userId)
-    .execute();
-  if (before === 'owner') await requireOwner(tx, orgId);
-  tx.changed({ userId });
-}
-
-async function requireOwner(tx: Tx, orgId: string): Promise<void> {
-  const owners = await tx.db
-    .selectFrom('memberships')
-    .select('user_id')
-    .where('org_id', '=', orgId)
-    .where('role', '=', 'owner')
-    .where('lifecycle_state', '=', 'active')
-    .limit(1)
-    .execute();
-  const organization = await findOrganization(tx.db, orgId);
-  checkOwners({ isRetired: organization?.lifecycleState === 'retired', owners: owners.length });
+function membershipOf(
+  row: Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number],
+): Membership {
+  return {
+    organizationId: row.org_id,
+    userId: row.user_id,
+    email: row.primary_email,
+    role: row.role,
+    lifecycleState: 'active',
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    username: {
+      id: row.username_id,
+      username: row.username,
+      source: row.source,
+      lifecycleState: row.username_state,
+      createdAt: row.username_created_at,
+      frozenAt: row.frozen_at,
+    },
+  };
 }

@@ -9,8 +9,9 @@ import type { Cluster } from '../domain/cluster.ts';
 import { withTransitionTimes } from '../domain/condition.ts';
 import type { MachineReport, SideReport, SlurmReport, StorageReport } from '../domain/manifest.ts';
 import { type ClusterReport, mergeMachines, mergeSides, type SideState } from '../domain/merged-report.ts';
+import type { Observation } from '../domain/observation.ts';
 import { allSides, type Side, sidesOf } from '../domain/side.ts';
-import { clearLookFailure, listSideRows } from './cluster-sides.ts';
+import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
 import { findCluster } from './clusters.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
@@ -19,27 +20,38 @@ import { prepared } from './prepared.ts';
 import type { ObservationTable, ObservedAccountTable } from './schema.ts';
 import { fromTime, toTime } from './time.ts';
 
-export type Observation = Selectable<ObservationTable>;
-
-/** The part of a Slurm report that is kept as text: everything but the accounts. */
-export type StoredReport = Omit<SlurmReport, 'accounts'>;
+type ObservationRow = Selectable<ObservationTable>;
 
 /** The latest report of a side; undefined before the first. */
-export async function findObservation(
+export async function findObservation<S extends Side>(
   db: Reader,
   clusterId: string,
-  side: Side,
-): Promise<Observation | undefined> {
-  return (await observationOf(db, clusterId, side))[0];
+  side: S,
+): Promise<Observation<S> | undefined> {
+  const [row] = await rowOf(db, clusterId, side);
+  if (!row) return undefined;
+  return {
+    observedAt: fromTime(row.observed_at),
+    manifestGeneration: row.manifest_generation,
+    desiredGeneration: row.desired_generation,
+    listVersion: row.list_version,
+    failure: row.failure,
+    report: parseReport(row.report),
+  };
 }
 
-const observationOf = prepared((db, clusterId: string, side: string) =>
+const rowOf = prepared((db, clusterId: string, side: string) =>
   db
     .selectFrom('observations')
     .selectAll()
     .where('cluster_id', '=', clusterId)
     .where('side', '=', side as Side),
 );
+
+/** A report as it was kept, of the side that the column is of. */
+export function parseReport<R extends SideReport>(text: string): R {
+  return JSON.parse(text) as R;
+}
 
 /** What is known of a cluster as a whole, from the latest reports of its sides. */
 export async function findClusterReport(
@@ -51,17 +63,13 @@ export async function findClusterReport(
   const states: SideState[] = [];
   for (const side of sidesOf(cluster)) {
     const row = rows.get(side);
-    const observation = await findObservation(db, cluster.id, side);
     states.push({
       side,
-      observation: observation && {
-        observedAt: fromTime(observation.observed_at),
-        report: sideReportOf(observation),
-      },
-      lookFailure:
+      observation: await findObservation(db, cluster.id, side),
+      observeFailure:
         row?.look_failure == null
           ? undefined
-          : { since: fromTime(row.look_failed_since ?? ''), words: row.look_failure },
+          : { since: fromTime(row.look_failed_since ?? ''), message: row.look_failure },
       applyFailure: row?.apply_failure ?? undefined,
     });
   }
@@ -71,16 +79,7 @@ export async function findClusterReport(
 /** The storage that the sides of a cluster last reported, however long ago. */
 export async function listReportedStorage(db: Reader, clusterId: string): Promise<StorageReport[]> {
   const found = await Promise.all(allSides.map((side) => findObservation(db, clusterId, side)));
-  return found.flatMap((observation) => (observation && sideReportOf(observation).storage) ?? []);
-}
-
-/** What an observation of the Slurm side says. */
-export function reportOf(observation: Pick<Observation, 'report'>): StoredReport {
-  return JSON.parse(observation.report) as StoredReport;
-}
-
-function sideReportOf(observation: Pick<Observation, 'report'>): SideReport {
-  return JSON.parse(observation.report) as SideReport;
+  return found.flatMap((observation) => observation?.report.storage ?? []);
 }
 
 /** Accounts written in one go: few enough to take a few milliseconds. */
@@ -92,12 +91,7 @@ const unflushed = { flush: false };
  * Keeps a report of the Slurm side, and announces it when it says something new. Accounts that it names come first and
  * those that it names no more go last, so that nobody is unconfirmed in between.
  */
-export async function recordSlurmReport(
-  store: Store,
-  clusterId: string,
-  report: SlurmReport,
-  now: number,
-): Promise<void> {
+export async function recordSlurmReport(store: Store, clusterId: string, report: SlurmReport): Promise<void> {
   const { accounts, ...rest } = report;
   const { named, unnamed } = await compareAccounts(store.read, clusterId, accounts);
   const isNews = named.length + unnamed.length > 0;
@@ -111,7 +105,7 @@ export async function recordSlurmReport(
       manifest_generation: report.manifestGeneration,
       list_version: await knownVersion(tx, clusterId, report.listVersion ?? 0),
     };
-    const isOther = await saveReport(tx, { clusterId, side: 'slurm', columns }, rest, now);
+    const isOther = await saveReport(tx, { clusterId, side: 'slurm', columns }, rest);
     await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
     if (isNews || isOther) tx.changed({ observedClusterId: clusterId });
   }, unflushed);
@@ -126,11 +120,10 @@ export async function recordKubernetesReport(
   store: Store,
   clusterId: string,
   report: SideReport,
-  now: number,
 ): Promise<void> {
   await store.write(async (tx) => {
     const columns = { manifest_generation: 0, list_version: 0 };
-    if (await saveReport(tx, { clusterId, side: 'kubernetes', columns }, report, now)) {
+    if (await saveReport(tx, { clusterId, side: 'kubernetes', columns }, report)) {
       tx.changed({ observedClusterId: clusterId });
     }
   }, unflushed);
@@ -142,15 +135,15 @@ async function saveReport(
   about: {
     clusterId: string;
     side: Side;
-    columns: Pick<Observation, 'manifest_generation' | 'list_version'>;
+    columns: Pick<ObservationRow, 'manifest_generation' | 'list_version'>;
   },
   report: SideReport,
-  now: number,
 ): Promise<boolean> {
   const { clusterId, side, columns } = about;
-  const before = await findObservation(tx.db, clusterId, side);
-  const at = toTime(now);
-  const text = JSON.stringify(withTransitionTimes(report, before && sideReportOf(before), at));
+  const [before] = await rowOf(tx.db, clusterId, side);
+  const at = toTime(tx.now);
+  const text = JSON.stringify(withTransitionTimes(report, before && parseReport(before.report), at));
+  tx.observationAges.recorded(clusterId, side, at);
   await saveObservation(tx.db, {
     cluster_id: clusterId,
     side,
@@ -160,13 +153,13 @@ async function saveReport(
     failure: report.failure,
     report: text,
   });
-  await clearLookFailure(tx, clusterId, side);
+  await clearObserveFailure(tx, clusterId, side);
   // A control plane that does not answer names no machines; that is not the end of them.
   const { machines } = report;
   if (machines && (report.controlPlaneReady || machines.length > 0)) {
-    await recordSideMachines(tx, { clusterId, side }, machines, now);
+    await recordSideMachines(tx, { clusterId, side }, machines);
   }
-  if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes, now);
+  if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes);
   return before?.report !== text;
 }
 
@@ -175,14 +168,13 @@ async function recordSideMachines(
   tx: Tx,
   { clusterId, side }: { clusterId: string; side: Side },
   machines: readonly MachineReport[],
-  now: number,
 ): Promise<void> {
   const cluster = await findCluster(tx.db, clusterId);
   const otherSide = cluster && sidesOf(cluster).find((one) => one !== side);
-  if (otherSide === undefined) return recordMachines(tx, clusterId, machines, now);
+  if (otherSide === undefined) return recordMachines(tx, clusterId, machines);
   const other = await findObservation(tx.db, clusterId, otherSide);
-  const isKnown = other !== undefined && isRecent(fromTime(other.observed_at), now);
-  const others = isKnown ? sideReportOf(other).machines : undefined;
+  const isKnown = other !== undefined && isRecent(other.observedAt, tx.now);
+  const others = isKnown ? other.report.machines : undefined;
   const own = new Set(machines.map(({ name }) => name));
   const merged =
     side === 'slurm' ? mergeMachines(machines, others ?? []) : mergeMachines(others ?? [], machines);
@@ -190,12 +182,11 @@ async function recordSideMachines(
     tx,
     clusterId,
     merged.filter(({ name }) => own.has(name)),
-    now,
     others ? merged.filter(({ name }) => !own.has(name)).map(({ name }) => name) : 'unknown',
   );
 }
 
-const saveObservation = prepared((db, row: Observation) =>
+const saveObservation = prepared((db, row: ObservationRow) =>
   db
     .insertInto('observations')
     .values(row)

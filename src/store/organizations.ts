@@ -6,19 +6,31 @@ import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Organization } from '../domain/organization.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import type { OrganizationTable } from './schema.ts';
 import { toTime } from './time.ts';
 
-export async function findOrganization(db: Reader, orgId: string): Promise<Organization | undefined> {
-  const row = await db.selectFrom('organizations').selectAll().where('id', '=', orgId).executeTakeFirst();
+export async function findOrganization(
+  db: Reader,
+  organizationId: string,
+): Promise<Organization | undefined> {
+  const [row] = await rowsById(db, organizationId);
   return row && organizationOf(row);
 }
 
+const rowsById = prepared((db, id: string) =>
+  db.selectFrom('organizations').selectAll().where('id', '=', id),
+);
+
 /** The organization with this slug. */
 export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
-  const row = await db.selectFrom('organizations').selectAll().where('slug', '=', slug).executeTakeFirst();
+  const [row] = await rowsBySlug(db, slug);
   return row && organizationOf(row);
 }
+
+const rowsBySlug = prepared((db, slug: string) =>
+  db.selectFrom('organizations').selectAll().where('slug', '=', slug),
+);
 
 function organizationOf(row: Selectable<OrganizationTable>): Organization {
   return {
@@ -41,9 +53,9 @@ export interface OrganizationSummary {
 }
 
 /** Every organization, oldest first; only one, if its ID is given. */
-export async function listOrganizations(db: Reader, orgId?: string): Promise<OrganizationSummary[]> {
+export async function listOrganizations(db: Reader, organizationId?: string): Promise<OrganizationSummary[]> {
   let query = db.selectFrom('organizations').selectAll('organizations');
-  if (orgId !== undefined) query = query.where('organizations.id', '=', orgId);
+  if (organizationId !== undefined) query = query.where('organizations.id', '=', organizationId);
   const rows = await query
     .select((eb) => [
       eb
@@ -106,20 +118,20 @@ export async function createOrganization(
       updated_at: at,
     })
     .execute();
-  await updateAutoJoinDomains(tx, { orgId: id, domains: organization.autoJoinDomains });
+  await updateAutoJoinDomains(tx, { organizationId: id, domains: organization.autoJoinDomains });
   return id;
 }
 
 /** Sets the name that is shown; whether that changed anything. */
 export async function updateOrganizationName(
   tx: Tx,
-  organization: { orgId: string; displayName: string },
+  organization: { organizationId: string; displayName: string },
 ): Promise<boolean> {
-  const { orgId, displayName } = organization;
+  const { organizationId, displayName } = organization;
   const updated = await tx.db
     .updateTable('organizations')
     .set({ display_name: displayName, updated_at: toTime(tx.now) })
-    .where('id', '=', orgId)
+    .where('id', '=', organizationId)
     .where('display_name', '!=', displayName)
     .executeTakeFirst();
   return updated.numUpdatedRows > 0n;
@@ -131,11 +143,15 @@ export async function updateOrganizationName(
  */
 export async function updateAutoJoinDomains(
   tx: Tx,
-  organization: { orgId: string; domains: readonly string[] },
+  organization: { organizationId: string; domains: readonly string[] },
 ): Promise<boolean> {
-  const { orgId } = organization;
+  const { organizationId } = organization;
   const wanted = new Set(organization.domains.map((domain) => foldEmail(domain)));
-  const rows = await tx.db.selectFrom('auto_join_domains').selectAll().where('org_id', '=', orgId).execute();
+  const rows = await tx.db
+    .selectFrom('auto_join_domains')
+    .selectAll()
+    .where('org_id', '=', organizationId)
+    .execute();
   const had = new Set(rows.map((row) => row.domain));
   const added = wanted.difference(had);
   const removed = had.difference(wanted);
@@ -147,12 +163,12 @@ export async function updateAutoJoinDomains(
     if ((await findAutoJoinOrganization(tx.db, domain)) !== undefined) {
       throw new DomainError('invalid_state', `The domain ${domain} joins another organization already.`);
     }
-    await tx.db.insertInto('auto_join_domains').values({ domain, org_id: orgId }).execute();
+    await tx.db.insertInto('auto_join_domains').values({ domain, org_id: organizationId }).execute();
   }
   await tx.db
     .updateTable('organizations')
     .set({ updated_at: toTime(tx.now) })
-    .where('id', '=', orgId)
+    .where('id', '=', organizationId)
     .execute();
   return true;
 }
@@ -161,11 +177,11 @@ export async function updateAutoJoinDomains(
  * Ends an organization: no domain joins it any more, and nothing can be added to it; whether that changed anything.
  * Throws `invalid_state` while a cluster of it is not released.
  */
-export async function retireOrganization(tx: Tx, orgId: string): Promise<boolean> {
+export async function retireOrganization(tx: Tx, organizationId: string): Promise<boolean> {
   const cluster = await tx.db
     .selectFrom('clusters')
     .select('name')
-    .where('organization_id', '=', orgId)
+    .where('organization_id', '=', organizationId)
     .where('state', '!=', 'released')
     .executeTakeFirst();
   if (cluster) {
@@ -174,19 +190,19 @@ export async function retireOrganization(tx: Tx, orgId: string): Promise<boolean
       `The cluster ${cluster.name} is not released yet. Release it first.`,
     );
   }
-  await updateAutoJoinDomains(tx, { orgId, domains: [] });
+  await updateAutoJoinDomains(tx, { organizationId, domains: [] });
   const updated = await tx.db
     .updateTable('organizations')
     .set({ lifecycle_state: 'retired', updated_at: toTime(tx.now) })
-    .where('id', '=', orgId)
+    .where('id', '=', organizationId)
     .where('lifecycle_state', '=', 'active')
     .executeTakeFirst();
   return updated.numUpdatedRows > 0n;
 }
 
 /** Throws `invalid_state` when an organization is retired. */
-export async function requireActiveOrganization(db: Reader, orgId: string): Promise<void> {
-  const organization = await findOrganization(db, orgId);
+export async function requireActiveOrganization(db: Reader, organizationId: string): Promise<void> {
+  const organization = await findOrganization(db, organizationId);
   if (organization?.lifecycleState !== 'retired') return;
   throw new DomainError('invalid_state', `The organization ${organization.slug} is retired.`);
 }

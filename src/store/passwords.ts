@@ -1,6 +1,7 @@
 /** Passwords of the embedded issuer, and the people who can sign in with one: active, and persons. */
 import { foldEmail } from '../domain/email.ts';
 import type { Reader, Tx } from './index.ts';
+import { toTime } from './time.ts';
 
 /** A person as the embedded issuer speaks of them. */
 export interface PasswordAccount {
@@ -9,20 +10,21 @@ export interface PasswordAccount {
   displayName: string;
   preferredUsername: string | undefined;
   passwordHash: string;
-  /** RFC 3339. What was signed in to before this is over. */
-  passwordSetAt: string;
+  /** How often the password was changed. What was signed in to with an earlier one is over. */
+  passwordGeneration: number;
 }
 
-/** Sets or replaces a person's password hash; `now` is in milliseconds since 1970. */
-export async function setPassword(
-  tx: Tx,
-  password: { userId: string; hash: string; now: number },
-): Promise<void> {
-  const row = { hash: password.hash, updated_at: new Date(password.now).toISOString() };
+/** Sets or replaces a person's password hash. */
+export async function setPassword(tx: Tx, password: { userId: string; hash: string }): Promise<void> {
+  const row = { hash: password.hash, updated_at: toTime(tx.now) };
   await tx.db
     .insertInto('passwords')
-    .values({ user_id: password.userId, ...row })
-    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(row))
+    .values({ user_id: password.userId, generation: 0, ...row })
+    .onConflict((conflict) =>
+      conflict
+        .column('user_id')
+        .doUpdateSet((eb) => ({ ...row, generation: eb('passwords.generation', '+', 1) })),
+    )
     .execute();
   tx.changed({ userId: password.userId });
 }
@@ -54,7 +56,7 @@ function accounts(reader: Reader) {
       'users.display_name',
       'users.preferred_username',
       'passwords.hash',
-      'passwords.updated_at',
+      'passwords.generation',
     ])
     .where('users.kind', '=', 'person')
     .where('users.lifecycle_state', '=', 'active');
@@ -68,6 +70,6 @@ function account(row: Row): PasswordAccount | undefined {
     displayName: row.display_name,
     preferredUsername: row.preferred_username ?? undefined,
     passwordHash: row.hash,
-    passwordSetAt: row.updated_at,
+    passwordGeneration: row.generation,
   };
 }

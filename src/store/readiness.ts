@@ -1,6 +1,6 @@
 /** Whether the database takes writes, asked of the database itself. */
 import { DomainError } from '../domain/error.ts';
-import { faultWords } from './fault.ts';
+import { faultMessage } from './fault.ts';
 import type { Store } from './index.ts';
 
 /** The disk is asked at most this often, in ms, however many ask whether the service is ready. */
@@ -43,9 +43,9 @@ async function writeRow(store: Store): Promise<void> {
         .execute();
     });
   } catch (error) {
-    const words = faultWords(error);
-    if (words === undefined) throw error;
-    throw new DomainError('service_unavailable', `The database cannot be written: ${words}.`, {
+    const message = faultMessage(error);
+    if (message === undefined) throw error;
+    throw new DomainError('service_unavailable', `The database cannot be written: ${message}.`, {
       cause: error,
     });
   }

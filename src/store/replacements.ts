@@ -6,7 +6,6 @@ import type { Caller } from '../domain/operation.ts';
 import { type About, recordRefusal } from './attempts.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
-import { toTime } from './time.ts';
 
 /** A replacement as it was asked for. */
 export interface ReplacementRequest {
@@ -25,18 +24,17 @@ export async function runReplacement<T>(
   request: ReplacementRequest,
   apply: (tx: Tx) => Promise<{ result: T; changed: readonly string[] }>,
 ): Promise<T> {
-  const { operation, caller, about, now } = request;
+  const { operation, caller, about } = request;
   try {
     return await store.write(async (tx) => {
       const { result, changed } = await apply(tx);
       if (changed.length > 0) {
         await appendAuditEntry(tx, {
           ...about,
-          at: toTime(now),
-          actor_user_id: caller.userId,
+          actorUserId: caller.userId,
           operation,
           reason: '',
-          source_address: caller.sourceAddress,
+          sourceAddress: caller.sourceAddress,
           result: 'done',
           details: `Changed: ${changed.join(', ')}`,
         });

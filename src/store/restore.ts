@@ -16,9 +16,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-import Database from 'better-sqlite3';
 import { DomainError } from '../domain/error.ts';
 import { type BackupInfo, checkBackup, readFiles, removeFiles } from './backup-file.ts';
+import { engine } from './engine.ts';
 import { lockDataDir } from './lock.ts';
 
 export interface Restored extends BackupInfo {
@@ -95,10 +95,9 @@ function unpack(file: string, staging: string): { info: BackupInfo; names: strin
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
   copyFileSync(file, database);
-  const copy = new Database(database);
+  const copy = engine.openFile(database);
   try {
     const info = checkBackup(copy, file);
-    copy.pragma('synchronous = full');
     const names: string[] = [];
     for (const { path, content } of readFiles(copy)) {
       if (isAbsolute(path) && isThere(path, content)) continue;

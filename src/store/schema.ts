@@ -323,6 +323,8 @@ export interface PasswordTable {
   user_id: string;
   hash: string;
   updated_at: string;
+  /** How often it was changed. */
+  generation: number;
 }
 
 /** What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID. */

@@ -1,8 +1,13 @@
 /** What the gateway tells of sessions, in the audit trail. */
-import { type AuditEntry, appendAuditEntry } from './audit.ts';
+import type { AuditRecord, SessionEntry } from '../domain/audit.ts';
+import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
 
-export type SessionEntry = AuditEntry & { cluster_id: string };
+/** What is kept of an entry while its session is open, as JSON. */
+type Opened = Pick<
+  AuditRecord,
+  'at' | 'actor_user_id' | 'target' | 'subject_user_id' | 'source_address' | 'details'
+> & { cluster_id: string };
 
 /**
  * Adds entries to the trail, all or none, each with the organization of its cluster. It does not wait for the disk,
@@ -18,32 +23,81 @@ export async function appendSessionEntries(store: Store, entries: readonly Sessi
 }
 
 /**
- * Closes in the trail, at `at` (RFC 3339), what was open when the service was cut off; returns how many sessions. To be
- * called before there are new ones.
+ * Closes in the trail, at `at` (RFC 3339), what was open when the service was cut off, but for the sessions that are
+ * `spared`, by ID; returns how many. To be called before there are new ones.
  */
-export async function closeLostSessions(store: Store, at: string): Promise<number> {
+export async function closeLostSessions(
+  store: Store,
+  at: string,
+  spared: ReadonlySet<string> = new Set(),
+): Promise<number> {
   return store.write(async (tx) => {
-    const lost = await tx.db.selectFrom('open_sessions').select('entry').orderBy('id').execute();
+    const open = await tx.db.selectFrom('open_sessions').select(['id', 'entry']).orderBy('id').execute();
+    const lost = open.filter(({ id }) => !spared.has(id));
     for (const { entry } of lost) {
-      const opened = JSON.parse(entry) as SessionEntry;
-      const details = `${opened.details}; opened ${opened.at}, ended before ${at}`;
-      const reason = 'the service was cut off';
-      await append(tx, { ...opened, at, operation: 'ssh.session.closed', reason, details });
+      const opened = JSON.parse(entry) as Opened;
+      await append(tx, {
+        at,
+        actorUserId: opened.actor_user_id,
+        operation: 'ssh.session.closed',
+        target: opened.target,
+        clusterId: opened.cluster_id,
+        subjectUserId: opened.subject_user_id,
+        reason: 'the service was cut off',
+        sourceAddress: opened.source_address,
+        result: 'done',
+        details: `${opened.details}; opened ${opened.at}, ended before ${at}`,
+      });
     }
     return lost.length;
   });
+}
+
+/** Keys (`sessionEntryKey`) of the last `most` entries of the trail that tell of sessions. */
+export async function listSessionEntryKeys(store: Store, most: number): Promise<Set<string>> {
+  const last = await store.read
+    .selectFrom('audit_entries')
+    .select(['operation', 'target', 'at'])
+    .where('operation', 'like', 'ssh.%')
+    .orderBy('seq', 'desc')
+    .limit(most)
+    .execute();
+  return new Set(last.map(sessionEntryKey));
+}
+
+/** What tells an entry about a session from every other. */
+export function sessionEntryKey({
+  operation,
+  target,
+  at,
+}: Pick<SessionEntry, 'operation' | 'target' | 'at'>) {
+  return JSON.stringify([operation, target, at]);
 }
 
 async function append(tx: Tx, entry: SessionEntry): Promise<void> {
   const cluster = await tx.db
     .selectFrom('clusters')
     .select('organization_id')
-    .where('id', '=', entry.cluster_id)
+    .where('id', '=', entry.clusterId)
     .executeTakeFirst();
-  await appendAuditEntry(tx, { ...entry, organization_id: cluster?.organization_id ?? null });
+  await appendAuditEntry(tx, { ...entry, organizationId: cluster?.organization_id });
   if (entry.operation === 'ssh.session.opened') {
-    const row = { id: entry.target, entry: JSON.stringify(entry) };
-    await tx.db.insertInto('open_sessions').values(row).execute();
+    const opened: Opened = {
+      at: entry.at,
+      actor_user_id: entry.actorUserId,
+      target: entry.target,
+      cluster_id: entry.clusterId,
+      subject_user_id: entry.subjectUserId ?? null,
+      source_address: entry.sourceAddress ?? '',
+      details: entry.details ?? '',
+    };
+    const row = { id: entry.target, entry: JSON.stringify(opened) };
+    // One entry too many must not keep all that follow from being written.
+    await tx.db
+      .insertInto('open_sessions')
+      .values(row)
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute();
   } else if (entry.operation === 'ssh.session.closed') {
     await tx.db.deleteFrom('open_sessions').where('id', '=', entry.target).execute();
   }

@@ -4,8 +4,8 @@
  * itself: where one fails half-way, the commit is given up, and each of them tried in one of its own. (A savepoint for
  * each costs as much as what most of them write.)
  */
-import type { Kysely, Transaction } from 'kysely';
-import { engine } from './engine.ts';
+import type { Transaction } from 'kysely';
+import { type Connections, engine } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -24,7 +24,7 @@ const longestMs = 5;
 const most = 64;
 
 /** Makes the writer of a database; its bodies may be run again. */
-export function createWriter(database: Kysely<Schema>): Writer {
+export function createWriter({ transact }: Pick<Connections, 'transact'>): Writer {
   const waiting: Waiting[] = [];
   let running = false;
 
@@ -38,14 +38,13 @@ export function createWriter(database: Kysely<Schema>): Writer {
     if (!first) return;
     if (waiting.length === 1) {
       waiting.shift();
-      first.settle(await outcomeOf(engine.transact(database, first.body, first)));
+      first.settle(await outcomeOf(transact(first.body, first)));
       return;
     }
     const joined: Waiting[] = [];
     const flush = waiting.slice(0, most).some((one) => one.flush);
     const together = await outcomeOf(
-      engine.transact(
-        database,
+      transact(
         async (db) => {
           const outcomes: PromiseSettledResult<unknown>[] = [];
           const until = performance.now() + longestMs;
@@ -70,7 +69,7 @@ export function createWriter(database: Kysely<Schema>): Writer {
       return;
     }
     // For the fault of one or of none of them: each is tried by itself.
-    for (const one of joined) one.settle(await outcomeOf(engine.transact(database, one.body, one)));
+    for (const one of joined) one.settle(await outcomeOf(transact(one.body, one)));
   }
 
   return (body, { flush }) =>

@@ -1,21 +1,21 @@
-/** The code for one side of one cluster: makes true there what should be, and reports what is. */
+/** The code for one side of one cluster: applies the wanted state there, and reports the present one. */
 import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/manifest.ts';
 
 interface SideDriver<Desired, Report, Outcome> {
   /**
-   * What the side is like now, asked of the cluster itself. Throws when it cannot be reached; the last report ages then.
+   * The present state, as the cluster itself reports it. Throws when it cannot be reached; the last report ages then.
    * May be asked while `apply` is under way.
    */
   observe(signal: AbortSignal): Promise<Report>;
-  /** Makes it so. May be called again with the same, and after having been cut off half-way. */
+  /** Applies the wanted state. May be called again with the same, and after an `apply` that was aborted half-way. */
   apply(desired: Desired, signal: AbortSignal): Promise<Outcome>;
   /**
-   * Takes away what we put there, and nothing else; homes stay. May be called again, and where nothing of ours is
+   * Removes what the driver put there, and nothing else; homes stay. May be called again, and where nothing of ours is
    * left. Throws a message for a person when something is left that must go.
    */
   release(signal: AbortSignal): Promise<void>;
-  /** Lets go of the cluster; changes nothing there. */
+  /** Closes the connections to the cluster; changes nothing there. */
   close(): Promise<void>;
   /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
   readonly followsSettings: boolean;
@@ -23,10 +23,10 @@ interface SideDriver<Desired, Report, Outcome> {
   readonly gatherMs: number;
 }
 
-/** What stands in the way of a Slurm manifest is in the next report. */
+/** What keeps a manifest from being applied is in the next report. */
 export type SlurmDriver = SideDriver<Manifest, SlurmReport, void>;
 
-/** What became of people's permissions. */
+/** The result of applying people's permissions. */
 export interface KubernetesOutcome {
   /** A message that names what keeps them from being as they should be; null when nothing does. */
   failure: string | null;

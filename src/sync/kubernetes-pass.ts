@@ -1,14 +1,15 @@
 /** A pass over the Kubernetes side of a cluster: people's permissions, and how the cluster is, side by side. */
 
 import type { Cluster } from '../domain/cluster.ts';
-import { recordApplyFailure, recordLookFailure } from '../store/cluster-sides.ts';
-import { activateCluster } from '../store/clusters.ts';
+import type { KubernetesSideReport } from '../domain/manifest.ts';
+import { messageOf } from '../lib/error-message.ts';
+import { recordApplyFailure } from '../store/cluster-sides.ts';
 import { findKubernetesAccess, findNextExpiry } from '../store/kubernetes-access.ts';
 import { recordKubernetesReport } from '../store/observations.ts';
 import type { KubernetesDriver, KubernetesOutcome } from './driver.ts';
-import { atMost, isStopping, messageOf, observeLimitMs, type PassDeps, type PassResult } from './pass.ts';
+import { atMost, isStopping, observeSide, type PassDeps, type PassResult } from './pass.ts';
 
-/** A thousand permissions are a few seconds' work; what is left then is the next pass's. */
+/** A thousand permissions take a few seconds; the next pass does what is left after this time. */
 const applyLimitMs = 300_000;
 
 export async function passKubernetes(
@@ -20,7 +21,7 @@ export async function passKubernetes(
   const { store, admission, subjectIssuer, now } = deps;
   const { id } = cluster;
   const [wakeAt, access] = await admission(() =>
-    // One moment for both: what ends after it ends with another pass.
+    // Both queries use the same time: a grant that ends between them would be missed by this pass and by `wakeAt`.
     Promise.resolve(now()).then((moment) =>
       Promise.all([
         findNextExpiry(store.read, id, moment),
@@ -37,36 +38,17 @@ export async function passKubernetes(
       bound: undefined,
     };
   });
-  const observing = observe(deps, cluster, driver, signal);
+  const { desiredGeneration } = cluster;
+  const record = (report: KubernetesSideReport) =>
+    recordKubernetesReport(store, id, { ...report, desiredGeneration });
+  const observing = observeSide(deps, cluster, { side: 'kubernetes', driver, record }, signal);
   const [applied, observed] = await Promise.allSettled([applying, observing]);
   if (isStopping(signal)) throw signal.reason;
   if (observed.status === 'rejected') throw observed.reason;
   if (applied.status === 'rejected') throw applied.reason;
   const { failure, retry, bound } = applied.value;
   await recordApplyFailure(store, id, 'kubernetes', failure, bound);
-  const { activated, failure: fault } = observed.value;
-  const message = [fault, failure].filter((text) => text !== null).join(' ') || null;
+  const { activated, report } = observed.value;
+  const message = [report.failure, failure].filter((text) => text !== null).join(' ') || null;
   return { generation: 0, applied: false, activated, failure: message, wakeAt, retry };
-}
-
-/** A failed observation is recorded at once: until the next good one, the API is not known to be ready. */
-async function observe(
-  { store, admission, now }: PassDeps,
-  cluster: Cluster,
-  driver: KubernetesDriver,
-  signal: AbortSignal,
-): Promise<{ activated: boolean; failure: string | null }> {
-  const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
-    if (!isStopping(signal)) {
-      await recordLookFailure(store, cluster.id, 'kubernetes', messageOf(error), now());
-    }
-    throw error;
-  });
-  const activated = await admission(async () => {
-    const { desiredGeneration } = cluster;
-    await recordKubernetesReport(store, cluster.id, { ...report, desiredGeneration }, now());
-    if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
-    return store.write((tx) => activateCluster(tx, cluster.id, now()));
-  });
-  return { activated, failure: report.failure };
 }

@@ -23,6 +23,8 @@ export interface SyncOptions {
   /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
   subjectIssuer: string | undefined;
   intervalMs: number;
+  /** Awaited before anything is applied to the Slurm side of a cluster; bounded by whoever gives it. */
+  recheckSessions?: PassDeps['recheckSessions'];
   log: Logger;
   now(): number;
 }
@@ -40,6 +42,9 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   await loop.start();
   return loop;
 }
+
+/** More than these at once, by a lab file for example, are brought up to date by organization. */
+const mostPeople = 50;
 
 class Loop implements SyncLoop {
   readonly #options: SyncOptions;
@@ -61,9 +66,7 @@ class Loop implements SyncLoop {
   async start(): Promise<void> {
     const { store, intervalMs } = this.#options;
     const sweep = () => this.#inBackground('sweep', () => this.#sweep());
-    this.#stopListening = store.onChange((changes) => {
-      for (const change of changes) this.#inBackground('notice', () => this.#onChange(change));
-    });
+    this.#stopListening = store.onChange((changes) => this.#onChanges(changes));
     await this.#discover();
     sweep();
     this.#sweeps = setInterval(sweep, intervalMs);
@@ -108,7 +111,7 @@ class Loop implements SyncLoop {
     this.#tasks.add(done);
   }
 
-  /** Makes good for a lost change notice: finds new clusters, and people whose entry is not what it should be. */
+  /** The resync, in case a change notice was lost: finds new clusters, and people whose entry is out of date. */
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
@@ -122,6 +125,25 @@ class Loop implements SyncLoop {
     } finally {
       this.#isSweeping = false;
     }
+  }
+
+  #onChanges(changes: readonly Change[]): void {
+    const people = new Set(changes.flatMap((change) => ('userId' in change ? change.userId : [])));
+    const areMany = people.size > mostPeople;
+    if (areMany) this.#inBackground('notice', () => this.#updateEveryone());
+    for (const change of changes) {
+      if (areMany && 'userId' in change) continue;
+      this.#inBackground('notice', () => this.#onChange(change));
+    }
+  }
+
+  /** A write for each of thousands of people would keep everybody else's writes waiting. */
+  async #updateEveryone(): Promise<void> {
+    for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
+      if (this.#isStopping) return;
+      await this.#lists.updateOrganization(organizationId);
+    }
+    for (const worker of this.#workers.values()) worker.nudge();
   }
 
   async #onChange(change: Change): Promise<void> {

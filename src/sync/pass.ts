@@ -1,5 +1,9 @@
-/** What a pass over one side of a cluster is given, and what it comes to. */
+/** What a pass over one side of a cluster is given, and its result. */
 import type { Cluster } from '../domain/cluster.ts';
+import type { Side } from '../domain/side.ts';
+import { messageOf } from '../lib/error-message.ts';
+import { recordObserveFailure } from '../store/cluster-sides.ts';
+import { activateCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import type { ListKeeper } from './lists.ts';
 import type { Queue } from './queue.ts';
@@ -13,9 +17,11 @@ export interface PassDeps {
   subjectIssuer: string | undefined;
   intervalMs: number;
   now(): number;
+  /** Ends the sessions on a cluster that are not allowed any more: people read why, before their account goes. */
+  recheckSessions?: ((clusterId: string) => Promise<void>) | undefined;
 }
 
-/** One pass: brings a side of a cluster to the present truth. Throws when it cannot be reached or changed. */
+/** One pass: observes a side of a cluster and applies the wanted state. Throws when it cannot be reached or changed. */
 export type Pass<D> = (
   deps: PassDeps,
   cluster: Cluster,
@@ -37,17 +43,41 @@ export interface PassResult {
 }
 
 /** A cluster that does not answer within this time counts as unreachable. */
-export const observeLimitMs = 60_000;
+const observeLimitMs = 60_000;
 
 export function atMost(signal: AbortSignal, ms: number): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
 }
 
-/** Whether something ended because the service does: that is nobody's fault, and nothing to record. */
+/** Whether something was aborted because the service stops: that is no failure to record. */
 export function isStopping(signal: AbortSignal): boolean {
   return signal.aborted && (signal.reason as Error).name === 'AbortError';
 }
 
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+interface Observation<R> {
+  side: Side;
+  driver: { observe(signal: AbortSignal): Promise<R> };
+  record(report: R): Promise<void>;
+}
+
+/**
+ * Observes a side and records its report, or at once that it could not be observed; returns the report, and whether it
+ * made the cluster active.
+ */
+export async function observeSide<R extends { controlPlaneReady: boolean }>(
+  { store, admission }: PassDeps,
+  cluster: Cluster,
+  { side, driver, record }: Observation<R>,
+  signal: AbortSignal,
+): Promise<{ report: R; activated: boolean }> {
+  const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
+    if (!isStopping(signal)) await recordObserveFailure(store, cluster.id, side, messageOf(error));
+    throw error;
+  });
+  const activated = await admission(async () => {
+    await record(report);
+    if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
+    return store.write((tx) => activateCluster(tx, cluster.id));
+  });
+  return { report, activated };
 }

@@ -2,8 +2,8 @@
 export type Queue = <T>(task: () => Promise<T>) => Promise<T>;
 
 /**
- * For what takes the database's time and no cluster's: hundreds of passes half-way through would hold memory, and none
- * would be done sooner.
+ * It is for work on the database, not for waiting for clusters: hundreds of passes half-way through would hold memory, and
+ * none would be done sooner.
  */
 export function createQueue(width: number): Queue {
   const waiting: (() => void)[] = [];

@@ -2,12 +2,13 @@
 
 import type { Cluster } from '../domain/cluster.ts';
 import type { Side } from '../domain/side.ts';
+import { messageOf } from '../lib/error-message.ts';
 import { isCleanedUp, recordCleanup } from '../store/cluster-sides.ts';
 import { completeRelease, recordCleanupFailure } from '../store/clusters.ts';
 import type { Tx } from '../store/index.ts';
 import { deleteObservedAccounts } from '../store/observations.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
-import { atMost, isStopping, messageOf, type PassDeps } from './pass.ts';
+import { atMost, isStopping, type PassDeps } from './pass.ts';
 
 const releaseLimitMs = 3_600_000;
 
@@ -16,7 +17,7 @@ const releaseLimitMs = 3_600_000;
  * called again.
  */
 export async function releaseSide(
-  { store, now }: PassDeps,
+  { store, recheckSessions }: PassDeps,
   cluster: Cluster,
   side: Side,
   openDriver: (cluster: Cluster) => Promise<SlurmDriver | KubernetesDriver>,
@@ -25,11 +26,12 @@ export async function releaseSide(
   if (await isCleanedUp(store.read, cluster.id, side)) return false;
   const keep = async (tx: Tx, cleanup: string) => {
     const whole = await recordCleanup(tx, cluster, side, cleanup);
-    if (whole === 'done') await completeRelease(tx, cluster.id, now());
-    else await recordCleanupFailure(tx, cluster.id, whole, now());
+    if (whole === 'done') await completeRelease(tx, cluster.id);
+    else await recordCleanupFailure(tx, cluster.id, whole);
   };
   try {
     const driver = await openDriver(cluster);
+    if (side === 'slurm') await recheckSessions?.(cluster.id);
     await driver.release(atMost(signal, releaseLimitMs));
   } catch (error) {
     if (!isStopping(signal)) await store.write((tx) => keep(tx, messageOf(error)));

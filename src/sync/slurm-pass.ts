@@ -2,20 +2,20 @@
 
 import type { Cluster } from '../domain/cluster.ts';
 import type { Manifest, SlurmReport } from '../domain/manifest.ts';
+import { messageOf } from '../lib/error-message.ts';
 import {
   acceptAccessLists,
   createAccessList,
   findAccessList,
   updateDesiredGeneration,
 } from '../store/access-lists.ts';
-import { recordApplyFailure, recordLookFailure } from '../store/cluster-sides.ts';
-import { activateCluster } from '../store/clusters.ts';
+import { recordApplyFailure } from '../store/cluster-sides.ts';
 import { findManifest } from '../store/manifests.ts';
 import { recordSlurmReport } from '../store/observations.ts';
 import type { SlurmDriver } from './driver.ts';
-import { atMost, isStopping, messageOf, observeLimitMs, type PassDeps, type PassResult } from './pass.ts';
+import { atMost, isStopping, observeSide, type PassDeps, type PassResult } from './pass.ts';
 
-/** Compute nodes restart one at a time, which takes its time; longer than this it hangs. */
+/** Compute nodes restart one at a time, which is slow; an `apply` that takes longer than this hangs. */
 const applyLimitMs = 3_600_000;
 
 export async function passSlurm(
@@ -26,21 +26,19 @@ export async function passSlurm(
 ): Promise<PassResult> {
   const { store, admission } = deps;
   const manifest = await admission(() => nextManifest(deps, cluster));
-  // Only now: people's access is computed and shown whether or not the cluster can be reached.
+  // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
   const driver = await openDriver(cluster);
   let activated = false;
   const observe = async (): Promise<SlurmReport> => {
-    const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
-      if (!isStopping(signal))
-        await recordLookFailure(store, cluster.id, 'slurm', messageOf(error), deps.now());
-      throw error;
-    });
-    if (await admission(() => record(deps, cluster, report))) activated = true;
-    return report;
+    const record = (report: SlurmReport) => recordSlurmReport(store, cluster.id, report);
+    const observed = await observeSide(deps, cluster, { side: 'slurm', driver, record }, signal);
+    activated ||= observed.activated;
+    return observed.report;
   };
   let report = await observe();
   const needed = manifest !== undefined && (isApplyNeeded(manifest, report) || report.drifted === true);
   if (needed) {
+    await deps.recheckSessions?.(cluster.id);
     const work = driver.apply(manifest, atMost(signal, applyLimitMs));
     const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,
@@ -74,28 +72,18 @@ async function observeDuring(
 }
 
 /** The accepted list; undefined when it changed again just now, which brings the next pass. */
-async function nextManifest(
-  { store, lists, now }: PassDeps,
-  cluster: Cluster,
-): Promise<Manifest | undefined> {
+async function nextManifest({ store, lists }: PassDeps, cluster: Cluster): Promise<Manifest | undefined> {
   const list = await findAccessList(store.read, cluster.id);
   if (!list) {
     await lists.joinOrganization(cluster.organizationId);
-    await createAccessList(store, cluster, now());
-  } else if (list.desired_generation !== cluster.desiredGeneration) {
+    await createAccessList(store, cluster);
+  } else if (list.desiredGeneration !== cluster.desiredGeneration) {
     await updateDesiredGeneration(store, cluster);
   }
-  if (!list || list.accepted_generation !== list.generation) {
-    await acceptAccessLists(store, cluster.organizationId, now());
+  if (!list || list.acceptedGeneration !== list.generation) {
+    await acceptAccessLists(store, cluster.organizationId);
   }
   return findManifest(store, cluster.id);
-}
-
-/** Records what the cluster reported; returns whether that made it active. */
-async function record({ store, now }: PassDeps, cluster: Cluster, report: SlurmReport): Promise<boolean> {
-  await recordSlurmReport(store, cluster.id, report, now());
-  if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
-  return store.write((tx) => activateCluster(tx, cluster.id, now()));
 }
 
 /** Whether a cluster has anything other than the manifest in force. */

@@ -17,14 +17,14 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   /** Called when a driver is first needed, and again when its settings have changed. */
   createDriver(cluster: Cluster): Promise<D>;
   log: Logger;
-  /** Nothing is left to be done for this side, ever. */
+  /** Called once when the side is released, or is no side of the cluster any more. */
   onEnd(): void;
 }
 
 export interface Worker {
-  /** Something changed. A side that fails is not hurried: a change must not turn its back-off into a storm. */
+  /** Something changed: runs a pass soon. The back-off of a side that fails stays, however many changes come. */
   nudge(): void;
-  /** The cluster itself reported a change, or answers again: worth a pass at once, also of a side that fails. */
+  /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
   wake(): void;
   /** Waits for a pass under way, and closes the driver. */
   stop(): Promise<void>;
@@ -44,9 +44,9 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #running: Promise<void> | undefined;
   /** Something changed since the pass under way began; `urgent`: the cluster reported it itself. */
   #dirty: false | 'changed' | 'urgent' = false;
-  /** A pass is due soon, for what changed; what changes until then is a part of it. */
+  /** A pass is scheduled for a change; it will include the changes that come until it begins. */
   #isGathering = false;
-  /** When the first change came that no pass has carried to the cluster yet. */
+  /** When the first change came that no pass has applied yet. */
   #changedAt: number | undefined = performance.now();
   #failures = 0;
   #lastFailure: string | null = null;
@@ -98,7 +98,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#running = this.#pass().then((delayMs) => {
       this.#running = undefined;
       if (delayMs === undefined) return;
-      // Checked only now: what changes between the end of the pass and here would wait for an interval.
+      // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
       const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
       this.schedule(isDue ? this.#gatherMs() : delayMs);
     });
@@ -170,7 +170,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     return retryDelay(this.#failures, Math.random(), this.#options.deps.intervalMs);
   }
 
-  /** An interval, or less where something ends by itself before that. */
+  /** An interval, or less where a grant ends before that. */
   #untilWake(wakeAt: number | undefined): number {
     const { intervalMs, now } = this.#options.deps;
     return wakeAt === undefined ? intervalMs : Math.max(0, Math.min(intervalMs, wakeAt - now()));

@@ -1,8 +1,11 @@
 /** What an operator can watch: request IDs, one log line a request, and Prometheus metrics on an address of their own. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import manifest from '../../package.json' with { type: 'json' };
 import { createMetrics } from '../../src/app/metrics.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { writeBackup } from '../../src/store/backup.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -55,6 +58,23 @@ test('request IDs, and metrics on an address of their own', async (t) => {
       assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha"\} (29|3\d)/m);
     },
   );
+
+  await t.test('the program, its database, its disk and its last backup', async () => {
+    const { version } = manifest;
+    const before = await scrape();
+    assert.match(
+      before,
+      RegExp(`^andromeda_build_info\\{version="${version}",commit="checkout",.*\\} 1$`, 'm'),
+    );
+    assert.match(before, /^andromeda_database_bytes [1-9]\d{3,}$/m);
+    assert.match(before, /^andromeda_database_wal_bytes [1-9]\d*$/m);
+    assert.match(before, /^andromeda_data_free_bytes [1-9]\d*$/m);
+    assert.match(before, /^andromeda_backup_last_timestamp_seconds 0$/m);
+    const info = { madeAt: '2026-01-02T03:04:05Z', version };
+    await writeBackup(join(service.dataDir, 'data'), join(service.dataDir, 'backup'), info);
+    const seconds = Date.parse(info.madeAt) / 1000;
+    assert.match(await scrape(), RegExp(`^andromeda_backup_last_timestamp_seconds ${seconds}$`, 'm'));
+  });
 
   await t.test('nothing else is served there, and metrics nowhere else', async () => {
     assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404);

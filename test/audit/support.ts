@@ -30,11 +30,11 @@ async function addEntries(store: Store, actor: string, targets: string[]): Promi
     for (const target of targets)
       await appendAuditEntry(tx, {
         at: '2026-01-01T00:00:00.000Z',
-        actor_user_id: actor,
+        actorUserId: actor,
         operation: 'test',
         target,
         reason: 'Zoë\u202e',
-        source_address: '127.0.0.1',
+        sourceAddress: '127.0.0.1',
         result: 'done',
       });
   });

@@ -47,7 +47,8 @@ const version = (cache: string) =>
     env: { XDG_CACHE_HOME: cache, ANDROMEDA_DEBUG: '1', NODE_OPTIONS: '--require /nowhere.js' },
     encoding: 'utf8',
   });
-const good = /^andromeda \S+\nnode 24\.\S+\nopenssl \S+\nsqlite 3\.\S+\nfast SSH ciphers loaded\n$/;
+const good =
+  /^andromeda \S+\ncommit [0-9a-f]{12}(?:-modified)?\nbuilt \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\nnode 24\.\S+\nopenssl \S+\nsqlite 3\.\S+\nfast SSH ciphers loaded\n$/;
 
 test('version prints program, Node, SQLite and OpenSSL versions and whether the fast ciphers are loaded', {
   skip,
@@ -56,7 +57,10 @@ test('version prints program, Node, SQLite and OpenSSL versions and whether the 
   assert.match(stdout, good);
   assert.equal(stderr, '', 'V8 takes what was compiled for it, and NODE_OPTIONS do not concern it');
   const checkout = spawnSync(join(root, 'scripts/andromeda'), ['version'], { encoding: 'utf8' });
-  assert.equal(stdout, checkout.stdout);
+  const parts = (text: string) => text.split('\n').filter((line) => !/^(?:commit|built) /.test(line));
+  assert.deepEqual(parts(stdout), parts(checkout.stdout));
+  const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout.trim();
+  assert.ok(commit.startsWith(/^commit ([0-9a-f]+)/m.exec(stdout)?.[1] ?? 'none'));
 });
 
 test('two builds have the same bytes', { skip }, async () => {

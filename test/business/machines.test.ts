@@ -62,11 +62,11 @@ test('machines, as operators see them', async (t) => {
     const [before] = await listMachines(store.read, alpha);
     const [after] = await eventually(
       () => listMachines(store.read, alpha),
-      ([machine]) => (machine?.report_generation ?? 0) > (before?.report_generation ?? 0),
+      ([machine]) => (machine?.reportGeneration ?? 0) > (before?.reportGeneration ?? 0),
     );
     assert.equal(after?.id, before?.id);
-    assert.ok((after?.observed_at ?? '') > (before?.observed_at ?? ''));
-    assert.equal(after?.updated_at, before?.updated_at, 'nothing else about it changed');
+    assert.ok((after?.observedAt ?? '') > (before?.observedAt ?? ''));
+    assert.equal(after?.updatedAt, before?.updatedAt, 'nothing else about it changed');
   });
 
   await t.test('listing needs staff.read, changing staff.operate', async () => {
@@ -128,7 +128,7 @@ test('machines, as operators see them', async (t) => {
       }
       const machines = await listMachines(store.read, alpha);
       assert.deepEqual(
-        machines.filter(({ lifecycle_state }) => lifecycle_state !== 'registered').map((one) => one.id),
+        machines.filter(({ lifecycleState }) => lifecycleState !== 'registered').map((one) => one.id),
         [id],
       );
     },
@@ -173,7 +173,7 @@ test('machines, as operators see them', async (t) => {
       // The cluster itself may report in between.
       const { body } = await eventually(
         async () => {
-          await store.write((tx) => recordMachines(tx, beta, reports, Date.now()));
+          await store.write((tx) => recordMachines(tx, beta, reports));
           return list(beta);
         },
         (reply) => reply.body.machines.length === 2,
@@ -210,7 +210,7 @@ test('machines, as operators see them', async (t) => {
 
   await t.test('what operators decided is there after a restart', async () => {
     const decided = async (read: typeof store.read) =>
-      (await listMachines(read, alpha)).map(({ id, lifecycle_state }) => [id, lifecycle_state]);
+      (await listMachines(read, alpha)).map(({ id, lifecycleState }) => [id, lifecycleState]);
     const before = await decided(store.read);
     await service.app[Symbol.asyncDispose]();
     const reopened = await openStore(join(service.dataDir, 'data'));
@@ -233,7 +233,7 @@ test('a machine no longer reported is retired, and is the same when it comes bac
   await using opened = await openTestStore(physics);
   const { store } = opened;
   const record = (minutes: number, ...reports: MachineReport[]) =>
-    store.write((tx) => recordMachines(tx, alpha, reports, at(minutes)));
+    store.write((tx) => recordMachines({ ...tx, now: at(minutes) }, alpha, reports));
   const list = () => listMachines(store.read, alpha);
   await record(0, machine('a'), machine('b'));
   const [a] = (await list()).filter(({ name }) => name === 'a');
@@ -248,7 +248,7 @@ test('a machine no longer reported is retired, and is the same when it comes bac
   await record(1, machine('b'));
   await record(2, machine('b'));
   assert.deepEqual(
-    (await list()).map(({ name, report_generation }) => [name, report_generation]),
+    (await list()).map(({ name, reportGeneration }) => [name, reportGeneration]),
     [['b', 3]],
   );
   const gone = await store.read.selectFrom('machines').selectAll().where('name', '=', 'a').execute();
@@ -260,11 +260,11 @@ test('a machine no longer reported is retired, and is the same when it comes bac
   const [back] = (await list()).filter(({ name }) => name === 'a');
   assert.deepEqual(back, {
     ...a,
-    lifecycle_state: 'quarantined',
+    lifecycleState: 'quarantined',
     report: machine('a', { phase: 'drained', ready: false }),
-    report_generation: 2,
-    observed_at: new Date(at(3)).toISOString(),
-    updated_at: new Date(at(3)).toISOString(),
+    reportGeneration: 2,
+    observedAt: new Date(at(3)).toISOString(),
+    updatedAt: new Date(at(3)).toISOString(),
   });
 });
 
@@ -272,9 +272,9 @@ test('a name is one machine a cluster, and a machine of another cluster is left 
   await using opened = await openTestStore(physics);
   const { store } = opened;
   await store.write(async (tx) => {
-    await recordMachines(tx, alpha, [machine('a'), machine('a', { phase: 'mixed' })], at(0));
-    await recordMachines(tx, beta, [machine('a')], at(0));
-    await recordMachines(tx, alpha, [], at(1));
+    await recordMachines({ ...tx, now: at(0) }, alpha, [machine('a'), machine('a', { phase: 'mixed' })]);
+    await recordMachines({ ...tx, now: at(0) }, beta, [machine('a')]);
+    await recordMachines({ ...tx, now: at(1) }, alpha, []);
   });
   assert.deepEqual(await listMachines(store.read, alpha), []);
   assert.equal((await listMachines(store.read, beta)).length, 1);
@@ -284,7 +284,7 @@ test('a report that says nothing new writes the machines of a cluster with one s
   await using opened = await openTestStore(physics);
   const { store } = opened;
   const reports = Array.from({ length: 100 }, (_, index) => machine(`n${index}`));
-  await store.write((tx) => recordMachines(tx, alpha, reports, at(0)));
+  await store.write((tx) => recordMachines({ ...tx, now: at(0) }, alpha, reports));
   const updates = await store.write(async (tx) => {
     let count = 0;
     const db = new Proxy(tx.db, {
@@ -294,22 +294,22 @@ test('a report that says nothing new writes the machines of a cluster with one s
         return typeof value === 'function' ? value.bind(target) : value;
       },
     });
-    await recordMachines({ ...tx, db }, alpha, reports, at(1));
+    await recordMachines({ ...tx, db, now: at(1) }, alpha, reports);
     return count;
   });
   assert.equal(updates, 1);
   const machines = await listMachines(store.read, alpha);
-  const times = new Set(machines.map((one) => `${one.observed_at} ${one.report_generation}`));
+  const times = new Set(machines.map((one) => `${one.observedAt} ${one.reportGeneration}`));
   assert.deepEqual([...times], ['2030-01-01T00:01:00.000Z 2']);
 });
 
 test('machines released from the cluster are not listed', async () => {
   await using opened = await openTestStore(physics);
   const { store } = opened;
-  await store.write((tx) => recordMachines(tx, alpha, [machine('a')], at(0)));
-  await store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, at(1)));
+  await store.write((tx) => recordMachines({ ...tx, now: at(0) }, alpha, [machine('a')]));
+  await store.write((tx) => startRelease({ ...tx, now: at(1) }, { clusterId: alpha, commandId: null }));
   assert.equal((await listMachines(store.read, alpha)).length, 1, 'until the cluster is released');
-  await store.write((tx) => completeRelease(tx, alpha, at(2)));
+  await store.write((tx) => completeRelease({ ...tx, now: at(2) }, alpha));
   assert.deepEqual(await listMachines(store.read, alpha), []);
 });
 
@@ -317,7 +317,7 @@ test('machines come by ID, a page at a time', async () => {
   await using opened = await openTestStore(physics);
   const { store } = opened;
   const reports = Array.from({ length: 7 }, (_, index) => machine(`n${index}`));
-  await store.write((tx) => recordMachines(tx, alpha, reports, at(0)));
+  await store.write((tx) => recordMachines({ ...tx, now: at(0) }, alpha, reports));
   const all = (await listMachines(store.read, alpha)).map(({ id }) => id);
   assert.deepEqual(all, [...all].sort());
   const pages: string[][] = [];
@@ -341,9 +341,9 @@ test('a control plane that does not answer retires no machine', async () => {
     failure: null,
   };
   const names = async () => (await listMachines(store.read, alpha)).map(({ name }) => name);
-  await recordSlurmReport(store, alpha, report, at(0));
-  await recordSlurmReport(store, alpha, { ...report, controlPlaneReady: false, machines: [] }, at(1));
+  await recordSlurmReport(store, alpha, report);
+  await recordSlurmReport(store, alpha, { ...report, controlPlaneReady: false, machines: [] });
   assert.deepEqual(await names(), ['a']);
-  await recordSlurmReport(store, alpha, { ...report, machines: [] }, at(2));
+  await recordSlurmReport(store, alpha, { ...report, machines: [] });
   assert.deepEqual(await names(), []);
 });

@@ -26,18 +26,23 @@ const report = (names: readonly string[], controlPlaneReady = true): SlurmReport
 });
 
 async function open() {
-  const opened = await openTestStore(physics);
+  let moment = at(0);
+  const opened = await openTestStore(physics, () => moment);
   const { store } = opened;
   const find = async () => {
     const cluster = await findCluster(store.read, alpha);
     assert.ok(cluster);
     return cluster;
   };
-  const reports = (names: readonly string[], minute: number, ready?: boolean) =>
-    recordSlurmReport(store, alpha, report(names, ready), at(minute));
+  const reports = (names: readonly string[], minute: number, ready?: boolean) => {
+    moment = at(minute);
+    return recordSlurmReport(store, alpha, report(names, ready));
+  };
   const resize = (computeNodes: number, minute: number) =>
     store.write(async (tx) =>
-      updateClusterSettings(tx, await find(), { simulated: { computeNodes, gpusPerNode: 8 } }, at(minute)),
+      updateClusterSettings({ ...tx, now: at(minute) }, await find(), {
+        simulated: { computeNodes, gpusPerNode: 8 },
+      }),
     );
   return { store, find, reports, resize, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
 }
@@ -46,7 +51,7 @@ test('assigned_node_count follows the machines that the cluster reports', async 
   await using lab = await open();
   assert.equal((await lab.find()).assignedNodeCount, 0);
   await lab.reports(['a', 'b'], 1);
-  await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
+  await lab.store.write((tx) => activateCluster({ ...tx, now: at(1) }, alpha));
   assert.equal((await lab.find()).assignedNodeCount, 2);
 
   const before = await lab.find();
@@ -67,10 +72,10 @@ test('assigned_node_count follows the machines that the cluster reports', async 
 test('a released cluster has no nodes assigned', async () => {
   await using lab = await open();
   await lab.reports(['a', 'b'], 1);
-  await lab.store.write((tx) => activateCluster(tx, alpha, at(1)));
-  await lab.store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, at(2)));
+  await lab.store.write((tx) => activateCluster({ ...tx, now: at(1) }, alpha));
+  await lab.store.write((tx) => startRelease({ ...tx, now: at(2) }, { clusterId: alpha, commandId: null }));
   assert.equal((await lab.find()).assignedNodeCount, 2, 'until it is released');
-  await lab.store.write((tx) => completeRelease(tx, alpha, at(3)));
+  await lab.store.write((tx) => completeRelease({ ...tx, now: at(3) }, alpha));
   assert.equal((await lab.find()).assignedNodeCount, 0);
 });
 

@@ -6,7 +6,7 @@ import { mostClusterBytes, quoteLifetimeMs } from '../../src/domain/storage-purc
 import { findCluster } from '../../src/store/clusters.ts';
 import { type Change, openStore } from '../../src/store/index.ts';
 import { recordSlurmReport } from '../../src/store/observations.ts';
-import { findStorageTarget, listPurchases, sumActivePurchases } from '../../src/store/purchases.ts';
+import { findStorageTarget, listPurchases, sumActivePurchases } from '../../src/store/storage-purchases.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -492,9 +492,9 @@ test('what a cluster reports to have excludes as what was bought does', async ()
     return findStorageTarget(store.read, cluster);
   };
   assert.deepEqual(await target(), { state: 'provisioning', activeBytes: 0, types: [] });
-  await recordSlurmReport(store, alpha, report, Date.now());
+  await recordSlurmReport(store, alpha, report);
   assert.deepEqual((await target()).types, []);
   const storage = { ceph: false, weka: true, nfs: false };
-  await recordSlurmReport(store, alpha, { ...report, storage }, Date.now());
+  await recordSlurmReport(store, alpha, { ...report, storage });
   assert.deepEqual((await target()).types, ['weka']);
 });

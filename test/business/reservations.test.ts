@@ -73,13 +73,11 @@ test('reservations', async (t) => {
     assert.equal('reservation_id' in (await cluster()), false);
   });
 
-  let first: { id: string };
+  const before = await cluster();
+  const { status, body: first } = await create({ cluster_id: alpha.toUpperCase() }, { key: 'create' });
   await t.test('creating one sets reservation_id and expected_node_count, and raises version', async () => {
-    const before = await cluster();
-    const { status, body } = await create({ cluster_id: alpha.toUpperCase() }, { key: 'create' });
     assert.equal(status, 201);
-    first = body;
-    const { id, created_at, ...rest } = body;
+    const { id, created_at, ...rest } = first;
     assert.match(id, /^reservation_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
     assert.deepEqual(rest, { organization_id: org, cluster_id: alpha, node_count: 4, state: 'active' });
     assert.deepEqual(await cluster(), {
@@ -291,7 +289,7 @@ test('a cluster that goes out of service has no reservation any more', async () 
   );
   const { version } = await find();
   await store.write((tx) =>
-    startRelease({ ...tx, now: start + hour / 2 }, { clusterId: alpha, commandId: null }, start + hour / 2),
+    startRelease({ ...tx, now: start + hour / 2 }, { clusterId: alpha, commandId: null }),
   );
   const [ended] = await listReservations(store.read, {}, start + hour / 2);
   assert.deepEqual([ended?.state, ended?.endedAt], ['ended', '2030-01-01T00:30:00.000Z']);

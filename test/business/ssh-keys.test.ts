@@ -19,17 +19,17 @@ test('SSH keys', async (t) => {
   });
 
   const material = newPublicKey();
-  let first = '';
+  const registered = await register('ada', `${material} ada@laptop`);
+  const first: string = registered.body.ssh_key.id;
   await t.test(
     'POST /me/ssh-keys registers a key: 201 with ssh_key, ssh_key_set and command_id',
     async () => {
       const me = (await service.business('/me', { as: 'ada' })).body.user.id;
-      const { status, body } = await register('ada', `${material} ada@laptop`);
+      const { status, body } = registered;
       assert.equal(status, 201);
       const { ssh_key: key, ssh_key_set: set, command_id, ...rest } = body;
       assert.deepEqual(rest, {});
       const { id, created_at, ...fields } = key;
-      first = id;
       assert.match(id, idOf);
       assert.deepEqual(fields, {
         user_id: me,

@@ -57,10 +57,10 @@ export async function createMachine(t: TestContext) {
     let text = '';
     const seen = (wanted: string) =>
       new Promise<void>((resolve, reject) => {
-        const look = () => text.includes(wanted) && resolve();
-        child.stdout.on('data', look);
+        const check = () => text.includes(wanted) && resolve();
+        child.stdout.on('data', check);
         child.on('close', () => reject(new Error(`ended without '${wanted}': ${text}`)));
-        look();
+        check();
       });
     child.stdout.on('data', (chunk: Buffer) => {
       text += chunk.toString('utf8');

@@ -121,6 +121,36 @@ test('a server that sends invalid JSON is one sentence', async (t) => {
   }
 });
 
+test('a server whose JSON is of another shape is one sentence', async (t) => {
+  for (const body of ['null', '[]', '7']) {
+    const { everyday, admin, url } = await said(t, (_seen, response) => void response.end(body));
+    assert.deepEqual(everyday, [
+      1,
+      '',
+      `${url} did not answer with a JSON object; is it the Business API?\n`,
+    ]);
+    assert.deepEqual(admin, everyday);
+  }
+  const user = { primary_email: 'ada@physics.example' };
+  const shapes = [
+    {},
+    { user },
+    { user, memberships: {} },
+    { user, memberships: [null] },
+    { user, memberships: [{}] },
+    { user: null, memberships: [] },
+  ];
+  for (const me of shapes) {
+    const machine = await signedIn(t, { 'GET /me': me });
+    const { status, stdout, stderr } = await machine.run(['clusters', 'list']);
+    assert.deepEqual(
+      [status, stdout, stderr],
+      [1, '', 'The answer of the Business API to GET /me was not understood; is this its address?\n'],
+      JSON.stringify(me),
+    );
+  }
+});
+
 /** What drives a terminal, reverses what follows, or hides: C0, C1, bidirectional and zero-width characters. */
 const nasty = '\u001b]0;owned\u0007\u009b2J\u202emoc\u2066\u200b';
 const visible = '\\u001b]0;owned\\u0007\\u009b2J\\u202emoc\\u2066\\u200b';

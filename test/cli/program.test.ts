@@ -16,7 +16,7 @@ test('version prints the versions of the program and of what it runs on, and whe
   for (const args of [['version'], ['--version']]) {
     const { status, stdout, stderr } = await run(args);
     assert.deepEqual([status, stderr], [0, '']);
-    const own = `andromeda ${manifest.version}\nnode ${node}\nopenssl ${openssl}\n`;
+    const own = `andromeda ${manifest.version}\nbuilt no, it runs from a checkout\nnode ${node}\nopenssl ${openssl}\n`;
     assert.ok(stdout.startsWith(own), stdout);
     assert.match(stdout.slice(own.length), /^sqlite \d+\.\d+\.\d+\nfast SSH ciphers .+\n$/);
   }

@@ -10,6 +10,9 @@ export const noServer: ServerCommands = {
   bootstrap: none,
   backup: none,
   restore: none,
+  check: none,
+  doctor: none,
   installService: none,
   printUnit: none,
+  upgradeService: none,
 };

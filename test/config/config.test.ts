@@ -45,6 +45,7 @@ test('the example of the design is accepted as it stands', () => {
     listen: { host: '127.0.0.1', port: 2222 },
     hostname: '127.0.0.1',
     port: 2222,
+    processes: 1,
     limits: {},
   });
 });
@@ -72,7 +73,13 @@ test('an empty file gives every default: everything on loopback, the embedded is
     dataDir: join(directory.path, 'data'),
     platform: http(8080),
     business: http(8081),
-    gateway: { listen: { host: '127.0.0.1', port: 2222 }, hostname: '127.0.0.1', port: 22, limits: {} },
+    gateway: {
+      listen: { host: '127.0.0.1', port: 2222 },
+      hostname: '127.0.0.1',
+      port: 22,
+      processes: 1,
+      limits: {},
+    },
     identity: {
       issuer: undefined,
       audiences: ['andromeda'],
@@ -229,7 +236,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown key',
     'gateway: { adress: x }',
-    'gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol.',
+    'gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol.',
   ],
   ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
   ['a section that is a text', 'platform: here', 'platform must be an object.'],
@@ -311,7 +318,7 @@ test('refused: a TLS file that cannot be read', () => {
 
 test('several faults are told at once', () => {
   assert.throws(() => read('gateway: { port: 0, adress: x }'), {
-    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, limits, proxyProtocol. gateway.port must be >= 1.`,
+    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol. gateway.port must be >= 1.`,
   });
 });
 

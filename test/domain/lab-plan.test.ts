@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
-import { planLab } from '../../src/domain/lab-plan.ts';
+import { planLab, planLabInParts } from '../../src/domain/lab-plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const simulated = { computeNodes: 2, gpusPerNode: 8 };
@@ -266,3 +266,18 @@ const refused: [string, Lab, string][] = [
 for (const [what, wanted, message] of refused) {
   test(`refused: ${what}`, () => assert.throws(() => lines(wanted), { message }));
 }
+
+test('a plan for thousands can be interrupted at each of them, and comes to the same', () => {
+  const members = Array.from({ length: 3_000 }, (_, i) => ({
+    email: `p${i}@x.example`,
+    role: i === 0 ? ('owner' as const) : ('member' as const),
+  }));
+  const lab: Lab = { organizations: [{ slug: 'many', name: 'Many', members }] };
+  const options = { prune: false, now };
+  const parts = planLabInParts(current, lab, options);
+  let interruptions = 0;
+  let next = parts.next();
+  for (; !next.done; next = parts.next()) interruptions++;
+  assert.ok(interruptions >= 2 * members.length, `${interruptions}`);
+  assert.deepEqual(next.value, planLab(current, lab, options));
+});

@@ -93,3 +93,44 @@ test('a refusal never repeats what may be a secret', () => {
     );
   }
 });
+
+/** Ed25519's field, its curve's d, and whether a point (x, y) times 8 is the neutral element, by the group's own law. */
+const prime = 2n ** 255n - 19n;
+const mod = (n: bigint) => ((n % prime) + prime) % prime;
+const power = (base: bigint, exponent: bigint): bigint =>
+  exponent === 0n ? 1n : mod(power(mod(base * base), exponent / 2n) * (exponent % 2n === 1n ? base : 1n));
+const inverse = (n: bigint) => power(mod(n), prime - 2n);
+const d = mod(-121665n * inverse(121666n));
+
+function isNeutralTimes8(y: bigint): boolean {
+  // Doubling needs x² only: x(2P)² and y(2P) follow from x² and y².
+  let [xx, yy, now] = [mod((y * y - 1n) * inverse(d * y * y + 1n)), mod(y * y), mod(y)];
+  for (let doubling = 0; doubling < 3; doubling += 1) {
+    const product = mod(d * xx * yy);
+    const x2 = mod(4n * xx * yy * inverse((1n + product) ** 2n));
+    now = mod((yy + xx) * inverse(1n - product));
+    [xx, yy] = [x2, mod(now * now)];
+  }
+  return now === 1n;
+}
+
+const littleEndian = (y: bigint) => Buffer.from(y.toString(16).padStart(64, '0'), 'hex').reverse();
+const eighth = BigInt(
+  `0x${Buffer.from('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05', 'hex').reverse().toString('hex')}`,
+);
+for (const y of [0n, 1n, eighth, prime - eighth, prime - 1n, prime, prime + 1n]) {
+  for (const sign of [0n, 2n ** 255n]) {
+    test(`a key that anyone can sign for is refused: y = ${y}, sign ${sign ? 1 : 0}`, () => {
+      assert.ok(isNeutralTimes8(y));
+      const text = line('ssh-ed25519', 'ssh-ed25519', littleEndian(y + sign));
+      assert.throws(() => parseSshPublicKey(text), /anyone can sign for it/);
+    });
+  }
+}
+
+test('a key beside one of those is as good as any', () => {
+  for (const y of [2n, eighth + 1n, prime - 2n, prime + 2n]) {
+    assert.equal(isNeutralTimes8(y), false);
+    assert.ok(parseSshPublicKey(line('ssh-ed25519', 'ssh-ed25519', littleEndian(y))));
+  }
+});

@@ -12,7 +12,7 @@ import { Transport } from '../../src/gateway/transport.ts';
 import { SSH } from '../../src/ssh/message-numbers.ts';
 import { message } from '../../src/ssh/wire.ts';
 import { until } from './clients/nodes.ts';
-import { exec, rawClient, rawStranger } from './clients/raw.ts';
+import { exec, rawClient, rawUnauthenticated } from './clients/raw.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 async function labOf(t: TestContext): Promise<Lab> {
@@ -40,7 +40,7 @@ describe('strangers', { skip: whyNot }, () => {
   ];
   for (const [what, flood] of floods)
     test(`a stranger who sends ${what} without end and never reads is cut off, and nobody notices`, async () => {
-      const { transport, ended } = await rawStranger(lab);
+      const { transport, ended } = await rawUnauthenticated(lab);
       transport.pause();
       for (let bytes = 0; bytes < 16e6 && !transport.ended; await sleep(0))
         for (const end = bytes + 500_000; bytes < end; bytes += flood.length + 32) transport.send(flood);
@@ -53,7 +53,7 @@ describe('strangers', { skip: whyNot }, () => {
     });
 
   test('a ping before the login is not answered, and harms nothing', async () => {
-    const { transport, heard, next, close } = await rawStranger(lab);
+    const { transport, heard, next, close } = await rawUnauthenticated(lab);
     let pongs = 0;
     transport.refuseMessage = () => {
       pongs += 1;
@@ -66,7 +66,7 @@ describe('strangers', { skip: whyNot }, () => {
   });
 
   test('a second key exchange before the login ends the connection', async () => {
-    const { transport, ended } = await rawStranger(lab);
+    const { transport, ended } = await rawUnauthenticated(lab);
     transport.renewKeys(Date.now(), 0);
     await until(
       () => ended() !== '',

@@ -362,6 +362,25 @@ describe('a login that is refused', { skip: whyNot }, () => {
   });
 });
 
+test('closed while the login node has not answered yet: the person reads the sentence, not its key', {
+  skip: whyNot,
+}, async () => {
+  const lab = await openLab();
+  const silent = createServer((socket) => {
+    socket.on('error', () => {});
+    lab.gateway.close({}, 'cluster_inactive', 'This cluster is being released.');
+  });
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as { port: number };
+  lab.route.loginNode = { ...lab.route.loginNode, port };
+  const { status, err } = await lab.ssh(['gateway', 'true']);
+  silent.close();
+  await lab.close();
+  assert.equal(status, 255);
+  assert.match(err, /This cluster is being released\./);
+  assert.doesNotMatch(err, /cluster_inactive/);
+});
+
 /** Where the gateway is, for ssh without the lab's configuration file. */
 function strict(lab: Lab): string[] {
   return [

@@ -18,7 +18,7 @@ async function openSession(lab: Lab, command = 'exec cat', ...args: string[]) {
 }
 
 /** ssh with a key that is nobody's. */
-function stranger(lab: Lab, key: string) {
+function loginWithUnknownKey(lab: Lab, key: string) {
   return lab.run('ssh', [
     ...[
       '-F',
@@ -123,8 +123,8 @@ describe('limits', { skip: whyNot }, () => {
         return { ...(await what()), ms: Date.now() - start };
       };
       for (let round = 0; round < 12; round += 1)
-        if (round < 3) assert.match((await stranger(lab, key)).err, /Permission denied/);
-      const slowed = await timed(() => stranger(lab, key));
+        if (round < 3) assert.match((await loginWithUnknownKey(lab, key)).err, /Permission denied/);
+      const slowed = await timed(() => loginWithUnknownKey(lab, key));
       assert.match(slowed.err, /Permission denied/);
       assert.ok(slowed.ms >= 2000, `${slowed.ms} ms for a failure`);
       lab.events.length = 0;
@@ -142,7 +142,7 @@ describe('limits', { skip: whyNot }, () => {
       const { child } = await openSession(lab);
       const key = lab.newKey('stranger');
       for (let round = 0; round < 4; round += 1)
-        assert.match((await stranger(lab, key)).err, /Permission denied/);
+        assert.match((await loginWithUnknownKey(lab, key)).err, /Permission denied/);
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
       child.stdin?.end();
     });

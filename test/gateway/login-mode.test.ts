@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthorize } from '../../src/app/authorize-login.ts';
 import type { LoginNodeReport } from '../../src/domain/manifest.ts';
-import { findObservation, recordSlurmReport, reportOf } from '../../src/store/observations.ts';
+import { findObservation, recordSlurmReport } from '../../src/store/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
@@ -32,7 +32,7 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
   const { store } = service.app;
   const observation = await findObservation(store.read, alpha, 'slurm');
   assert.ok(observation);
-  const { list_version: listVersion } = observation;
+  const { listVersion } = observation;
   const node = (username: string, port: number, up = true): LoginNodeReport => ({
     name: `login-${username}`,
     host: '127.0.0.1',
@@ -42,11 +42,11 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
     username,
   });
   const report = (loginNodes: LoginNodeReport[]) => {
-    const all = { ...reportOf(observation), listVersion, loginNodes, accounts: [] };
-    return recordSlurmReport(store, alpha, all, Date.now());
+    const all = { ...observation.report, listVersion, loginNodes, accounts: [] };
+    return recordSlurmReport(store, alpha, all);
   };
   const [fingerprint = ''] = (await bob.access())['key_fingerprints'] as string[];
-  const authorize = createAuthorize({ store, graceMs: 0, now: Date.now });
+  const authorize = createAuthorize({ store, graceMs: 0 });
   const decide = () =>
     authorize({ loginName: `${alpha}.bob`, fingerprint, publicKey: '', remoteAddress: '127.0.0.1' });
 

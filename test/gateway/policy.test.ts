@@ -77,8 +77,11 @@ test('a refusal says where to, in printable characters', () => {
   assert.match(verdict.do === 'refuse' ? verdict.reason : '', /evil\?\[31m\.example:22/);
 });
 
-for (const host of ['localhost', '127.0.0.1', '127.0.0.2', '127.255.255.254', '127.0.0.0', '::1'])
-  test(`loopback: ${host}`, () => assert.equal(isLoopback(host), true));
+const own = [
+  ...['localhost', 'LOCALHOST', 'LocalHost', '127.0.0.1', '127.0.0.2', '127.255.255.254', '127.0.0.0'],
+  ...['::1', '0::1', '::0001', '0:0:0:0:0:0:0:1', '0000:0000:0000:0000:0000:0000:0000:0001', '::0.0.0.1'],
+];
+for (const host of own) test(`loopback: ${host}`, () => assert.equal(isLoopback(host), true));
 
 const foreign = [
   ...[
@@ -107,14 +110,26 @@ const foreign = [
   ...[
     '::ffff:127.0.0.1',
     '::127.0.0.1',
-    '0:0:0:0:0:0:0:1',
+    '::ffff:7f00:1',
+    '0:0:0:0:0:FFFF:127.0.0.1',
+    '::2',
+    '1::1',
+    '0:0:0:0:0:0:0:0:1',
+    '::1\n',
     '[::1]',
     '::1%lo',
     'fe80::1',
     '*',
     '127.0.0.1:22',
   ],
-  ...['localhost.', 'localhost.localdomain', 'LOCALHOST', 'localhost.evil.example', '127.0.0.1.evil.example'],
+  ...[
+    'localhost.',
+    'localhost.localdomain',
+    'ｌocalhost',
+    'LOCALHOST ',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+  ],
 ];
 for (const host of foreign)
   test(`not loopback: ${JSON.stringify(host)}`, () => assert.equal(isLoopback(host), false));

@@ -15,7 +15,8 @@ const options = {
   program: '/bin/true',
   config: '/etc/andromeda/andromeda.yaml',
   user: 'root',
-  dataDir: undefined,
+  writable: [],
+  drainMs: 0,
 };
 
 const andromeda = (...args: string[]) =>
@@ -24,8 +25,8 @@ const andromeda = (...args: string[]) =>
 test('systemd-analyze verify finds nothing wrong with the unit', { skip: noSystemd }, () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'andromeda.service');
-  for (const dataDir of [undefined, '/srv/a b/andromeda']) {
-    writeFileSync(file, unitText({ ...options, dataDir }));
+  for (const writable of [[], ['/srv/a b/andromeda', '/srv/audit']]) {
+    writeFileSync(file, unitText({ ...options, writable }));
     const { status, stderr } = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);
   }
@@ -48,6 +49,12 @@ test('the unit runs the service as its own account, with its directories and nex
   const unit = unitText({ ...options, program: '/opt/with space/andromeda', user: 'gate' });
   for (const line of [
     'ExecStart="/opt/with space/andromeda" serve --config /etc/andromeda/andromeda.yaml',
+    'ExecStartPre=-"/opt/with space/andromeda" check --quiet --config /etc/andromeda/andromeda.yaml',
+    'ExecReload=/bin/kill -HUP $MAINPID',
+    'Type=notify',
+    'RestartPreventExitStatus=69 78',
+    'RestartForceExitStatus=SIGHUP',
+    'KillMode=process',
     'User=gate',
     'StateDirectory=andromeda',
     'CacheDirectory=andromeda',
@@ -57,7 +64,8 @@ test('the unit runs the service as its own account, with its directories and nex
   ])
     assert.ok(unit.split('\n').includes(line), line);
   assert.doesNotMatch(unit, /ReadWritePaths/);
-  assert.match(unitText({ ...options, dataDir: '/srv/andromeda' }), /^ReadWritePaths=\/srv\/andromeda$/m);
+  assert.match(unitText({ ...options, drainMs: 3_600_500 }), /^TimeoutStopSec=3631$/m);
+  assert.match(unitText({ ...options, writable: ['/srv/andromeda'] }), /^ReadWritePaths=\/srv\/andromeda$/m);
 });
 
 test('the configuration to begin with is one that the service takes', () => {

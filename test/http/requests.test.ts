@@ -62,20 +62,27 @@ test('requests', async (t) => {
     }
   });
 
-  await t.test('where a body is required, none at all is 422 on every write', async () => {
-    const empty: [string, object][] = [
-      ['neither body nor type', {}],
-      ['a type and nothing', { headers: { 'content-type': 'application/json' } }],
-      ['nothing, compressed', { body: '', headers: { 'content-encoding': 'identity' } }],
-    ];
-    for (const [what, call] of empty) {
-      refused(await service.platform(configuration, { as: 'ada', method: 'PUT', ...call }), 422, what);
-      refused(await service.write('/me/ssh-keys', { as: 'ada', ...call }), 422, what);
-      refused(await service.write('/me/login-preferences', { as: 'ada', method: 'PUT', ...call }), 422, what);
-    }
-    const typed = await put('x', { 'content-type': 'text/plain' });
-    refused(typed, 400, 'something that is no JSON');
-  });
+  await t.test(
+    'where a body is required, none at all is 400, and 422 where it would be a configuration',
+    async () => {
+      const empty: [string, object][] = [
+        ['neither body nor type', {}],
+        ['a type and nothing', { headers: { 'content-type': 'application/json' } }],
+        ['nothing, compressed', { body: '', headers: { 'content-encoding': 'identity' } }],
+      ];
+      for (const [what, call] of empty) {
+        refused(await service.platform(configuration, { as: 'ada', method: 'PUT', ...call }), 422, what);
+        refused(await service.write('/me/ssh-keys', { as: 'ada', ...call }), 400, what);
+        refused(
+          await service.write('/me/login-preferences', { as: 'ada', method: 'PUT', ...call }),
+          400,
+          what,
+        );
+      }
+      const typed = await put('x', { 'content-type': 'text/plain' });
+      refused(typed, 400, 'something that is no JSON');
+    },
+  );
 
   await t.test(
     'a body that is not UTF-8, or has half a character, is 400 and nothing is stored',

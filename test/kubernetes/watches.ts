@@ -58,7 +58,7 @@ export function createChanges(): Changes {
       const selects = (one: Watched | undefined) =>
         one !== undefined &&
         Object.entries(labels).every(([key, value]) => one.metadata.labels?.[key] === value);
-      const tell = (change: Change) => {
+      const notify = (change: Change) => {
         if (change.resource !== resource || change.version <= from) return;
         const [had, has] = [selects(change.before), selects(change.after)];
         if (!had && !has) return;
@@ -67,8 +67,8 @@ export function createChanges(): Changes {
         const metadata = { ...object.metadata, resourceVersion: String(change.version) };
         line({ type, object: { ...object, metadata } });
       };
-      for (const change of changes) tell(change);
-      listeners.add(tell);
+      for (const change of changes) notify(change);
+      listeners.add(notify);
       return new Promise((resolve) => {
         const seconds = Number(query.get('timeoutSeconds') ?? 60);
         const bookmark = setTimeout(
@@ -78,7 +78,7 @@ export function createChanges(): Changes {
         const end = () => {
           clearTimeout(timer);
           clearTimeout(bookmark);
-          listeners.delete(tell);
+          listeners.delete(notify);
           resolve();
         };
         const timer = setTimeout(end, seconds * 1000);

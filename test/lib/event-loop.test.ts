@@ -48,3 +48,22 @@ test('many who waited do not make one long turn together', async () => {
   going = false;
   assert.ok(turns >= 5, `${turns} turns`);
 });
+
+test('one that works on and on does not keep others from their turn', async () => {
+  await nextTurn();
+  let round = 0;
+  let otherGotIt: number | undefined;
+  for (; round < 30; round++) {
+    hog();
+    const way = yieldToEventLoop();
+    if (round === 3) {
+      // Comes when the other one waits already, and everything that it asks takes no time.
+      void (async () => {
+        for (let i = 0; i < 3; i++) await yieldToEventLoop();
+        otherGotIt = round;
+      })();
+    }
+    await way;
+  }
+  assert.ok(otherGotIt !== undefined && otherGotIt <= 6, `in round ${otherGotIt}`);
+});

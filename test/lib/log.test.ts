@@ -1,5 +1,6 @@
 /** The log: lines that a machine can read, and events that the types know. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -99,4 +100,29 @@ test('every event that the log knows happens somewhere', () => {
   const unused = names.filter((name) => !code.includes(`'${name}'`));
   // `inBackground` in the loop makes their names.
   assert.deepEqual(unused, ['sync.notice.failed', 'sync.sweep.failed']);
+});
+
+test('in systemd’s journal each line begins with its priority, and nowhere else', () => {
+  const script = `
+    import { createLogger } from '${join(import.meta.dirname, '../../src/lib/log.ts')}';
+    import { fstatSync } from 'node:fs';
+    const { dev, ino } = fstatSync(2);
+    if (process.argv[1] === 'journal') process.env.JOURNAL_STREAM = dev + ':' + ino;
+    const log = createLogger('debug');
+    log.debug('store.written', { ms: 1 });
+    log.info('gateway.stopped', {});
+    log.warn('process.warning', { name: 'n', message: 'm' });
+    log.error('serve.left', { message: 'm' });`;
+  const beginnings = (...args: string[]) =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', script, ...args], { encoding: 'utf8' })
+      .stderr.trimEnd()
+      .split('\n')
+      .map((line) => line.slice(0, line.indexOf(',')));
+  assert.deepEqual(beginnings('journal'), [
+    '<7>{"level":"debug"',
+    '<6>{"level":"info"',
+    '<4>{"level":"warn"',
+    '<3>{"level":"error"',
+  ]);
+  assert.equal(beginnings('no')[3], '{"level":"error"');
 });

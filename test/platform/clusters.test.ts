@@ -166,6 +166,11 @@ test('clusters on Platform', async (t) => {
     }
   });
 
+  await t.test('without businessOrgId that is what is said, whatever is wrong beside it: 400', async () => {
+    refused(await list('?limit=201'), 400, 'invalid_organization', /businessOrgId/);
+    refused(await list('?businessOrgId=&limit=0'), 400, 'invalid_organization', /businessOrgId/);
+  });
+
   await t.test('with businessOrgId twice it is 422 invalid_request', async () => {
     refused(
       await list(`?businessOrgId=${org}&businessOrgId=${org}`),

@@ -89,12 +89,7 @@ test('a cluster’s generations', async (t) => {
     await store.write(async (tx) => {
       const cluster = await findCluster(tx.db, alpha);
       assert.ok(cluster);
-      await updateClusterSettings(
-        tx,
-        cluster,
-        { site: { id: 'room-2', name: 'Machine room 2' } },
-        Date.now(),
-      );
+      await updateClusterSettings(tx, cluster, { site: { id: 'room-2', name: 'Machine room 2' } });
     });
     const after = await get();
     assert.deepEqual(numbers(after), { ...numbers(before), desired: 2 });
@@ -109,7 +104,7 @@ test('a cluster’s generations', async (t) => {
 
   await t.test('lifecycleVersion increases with each transition on the way out', async () => {
     const before = await get();
-    await store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }, Date.now()));
+    await store.write((tx) => startRelease(tx, { clusterId: alpha, commandId: null }));
     const seen = new Set<string>();
     const released = await eventually(get, ({ status }) => {
       seen.add(`${status.lifecycleState} ${status.lifecycleVersion}`);

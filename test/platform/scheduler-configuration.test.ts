@@ -236,16 +236,12 @@ test('Slurm configuration', async (t) => {
 
   const create = (name: string) =>
     service.app.store.write((tx) =>
-      createCluster(
-        tx,
-        {
-          name,
-          organizationId: org,
-          scheduler: 'sunk',
-          simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0 },
-        },
-        Date.now(),
-      ),
+      createCluster(tx, {
+        name,
+        organizationId: org,
+        scheduler: 'sunk',
+        simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0 },
+      }),
     );
 
   await t.test('a cluster created afterwards starts with the default, which was written for it', async () => {

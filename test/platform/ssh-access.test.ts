@@ -65,9 +65,8 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
   );
 
   const first = newPublicKey();
-  let firstId = '';
+  const firstId = await register('bob', first);
   await t.test('after registering: the key set generation is confirmed and it becomes ready', async () => {
-    firstId = await register('bob', first);
     const body = await confirmed();
     assert.deepEqual([body.ready, body.reason], [true, 'ready']);
     assert.equal(body.ssh_key_set_generation, 1);

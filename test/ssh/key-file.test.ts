@@ -38,3 +38,35 @@ test('a file that was cut off is not made anew over what is there', () => {
   const made = loadSshKey(file);
   assert.match(made.publicKey, /^ssh-ed25519 /);
 });
+
+test('a file that holds no usable key is named, with what to do, and nothing of it is quoted', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'gateway_host_ed25519');
+  const { privateKey } = generateSshKey();
+  const locked = join(directory.path, 'locked');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', 'secret', '-f', locked]);
+  const lines = privateKey.split('\n');
+  const broken = [
+    '',
+    'rubbish',
+    privateKey.slice(0, 120),
+    [...lines.slice(0, 2), ...lines.slice(-2)].join('\n'),
+    readFileSync(locked, 'utf8'),
+  ];
+  for (const text of broken) {
+    writeFileSync(file, text);
+    assert.throws(() => loadSshKey(file), {
+      code: 'invalid_state',
+      message: `The key in ${file} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away: a new one is made then, which nobody knows yet.`,
+    });
+  }
+});
+
+test('the public part is that of the private key, whatever lies beside it', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'host');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+  const [type, encoded] = readFileSync(`${file}.pub`, 'utf8').split(' ');
+  writeFileSync(`${file}.pub`, `${generateSshKey().publicKey} another\n`);
+  assert.equal(loadSshKey(file).publicKey, `${type} ${encoded}`);
+});

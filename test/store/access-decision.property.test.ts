@@ -72,11 +72,12 @@ interface World {
   organizationId: string;
   clusterIds: string[];
   people: Person[];
-  now: number;
+  /** Of what is written, and of what is asked. */
+  clock: { now: number };
   pick(below: number): number;
 }
 
-async function startWorld(store: Store, seed: number): Promise<World> {
+async function startWorld(store: Store, seed: number, clock: { now: number }): Promise<World> {
   const random = mulberry(seed);
   const clusters = await store.read.selectFrom('clusters').selectAll().orderBy('name').execute();
   const people = await store.read
@@ -89,7 +90,7 @@ async function startWorld(store: Store, seed: number): Promise<World> {
     organizationId: clusters[0]?.organization_id ?? '',
     clusterIds: clusters.map(({ id }) => id),
     people: people.map((person) => ({ ...person, keys: [] })),
-    now: Date.now(),
+    clock,
     pick: (below) => Math.floor(random() * below),
   };
 }
@@ -117,12 +118,12 @@ async function change(world: World): Promise<void> {
     async () => {
       const key = parseSshPublicKey(newPublicKey());
       const about = { userId, key, commandId: 'c' };
-      const made = await store.write((tx) => createSshKey({ ...tx, now: world.now }, about));
+      const made = await store.write((tx) => createSshKey(tx, about));
       keys.push({ id: made.key.id, fingerprint: made.key.fingerprint });
     },
     async () => {
       const key = keys[pick(keys.length)];
-      if (key) await store.write((tx) => revokeSshKey({ ...tx, now: world.now }, { userId, keyId: key.id }));
+      if (key) await store.write((tx) => revokeSshKey(tx, { userId, keyId: key.id }));
     },
     () => toggle('memberships', 'removed', 3),
     () => toggle('users', 'deactivated', 6),
@@ -147,12 +148,12 @@ async function change(world: World): Promise<void> {
           .where('id', '=', clusterId)
           .execute(),
       ),
-    () => updateListedUsers(store, organizationId, world.now),
-    () => acceptAccessLists(store, organizationId, world.now),
+    () => updateListedUsers(store, organizationId),
+    () => acceptAccessLists(store, organizationId),
     () => report(world, clusterId),
     () => report(world, clusterId),
     async () => {
-      world.now += pick(90_000);
+      world.clock.now += pick(90_000);
     },
   ];
   await steps[pick(steps.length)]?.();
@@ -170,30 +171,26 @@ async function report(world: World, clusterId: string): Promise<void> {
   ];
   const applied = pick(4) > 0 && manifest;
   const named = pick(4) === 0 ? (manifest?.accounts[pick(manifest.accounts.length)] ?? undefined) : undefined;
-  await recordSlurmReport(
-    store,
-    clusterId,
-    {
-      ...silent,
-      ...(applied ? { manifestGeneration: applied.generation, listVersion: applied.listVersion } : {}),
-      loginNodes: nodes[pick(nodes.length)] ?? [],
-      accounts: named ? [{ ...named, loginState: 'waiting_for_key', keyFingerprints: [] }] : [],
-      failure: pick(3) === 0 ? 'the disk is full' : null,
-    },
-    world.now,
-  );
+  await recordSlurmReport(store, clusterId, {
+    ...silent,
+    ...(applied ? { manifestGeneration: applied.generation, listVersion: applied.listVersion } : {}),
+    loginNodes: nodes[pick(nodes.length)] ?? [],
+    accounts: named ? [{ ...named, loginState: 'waiting_for_key', keyFingerprints: [] }] : [],
+    failure: pick(3) === 0 ? 'the disk is full' : null,
+  });
 }
 
 test('ssh-access says ready for a person and key exactly when the gateway admits that key at that moment', async (t) => {
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`seed ${seed} (SEED=${seed} runs it again)`);
-  await using opened = await openTestStore(lab);
-  const world = await startWorld(opened.store, seed);
+  const clock = { now: Date.now() };
+  await using opened = await openTestStore(lab, () => clock.now);
+  const world = await startWorld(opened.store, seed, clock);
   const { store, organizationId } = world;
-  await updateListedUsers(store, organizationId, world.now);
+  await updateListedUsers(store, organizationId);
   for (const id of world.clusterIds)
-    await createAccessList(store, { id, organizationId, desiredGeneration: 1 }, world.now);
-  const authorize = createAuthorize({ store, graceMs: 300_000, now: () => world.now });
+    await createAccessList(store, { id, organizationId, desiredGeneration: 1 });
+  const authorize = createAuthorize({ store, graceMs: 300_000 });
   const gateway = {
     hostname: 'gateway.example',
     port: 22,
@@ -207,7 +204,7 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
         caller: { userId, sourceAddress: '' },
         path: { clusterId },
         query: { organizationId, keyFingerprint },
-        now: world.now,
+        now: world.clock.now,
       } as PlatformRequest<'getSshAccess'>,
     ).catch((error: { code: string }) => ({ ready: false, reason: error.code }));
 

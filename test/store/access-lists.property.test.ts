@@ -91,11 +91,10 @@ function expectedList(models: Model[]) {
 
 async function step(
   store: Store,
-  orgId: string,
+  organizationId: string,
   model: Model,
   pick: (below: number) => number,
 ): Promise<void> {
-  const now = Date.now();
   const what = pick(7);
   if (what === 0) {
     const { key } = await store.write((tx) =>
@@ -129,13 +128,13 @@ async function step(
     // It is for Kubernetes, and gives no SSH.
     const cluster = await store.read.selectFrom('clusters').select('id').executeTakeFirstOrThrow();
     const relation = 'kubernetes.admin' as const;
-    const about = { resource_id: cluster.id, user_id: model.id, granted_by: model.id };
+    const about = { clusterId: cluster.id, userId: model.id, grantedBy: model.id };
     await store.write((tx) =>
-      createGrant(tx, { ...about, relation, scope: null, role_id: null, expires_at: null }, now),
+      createGrant(tx, { ...about, relation, scope: null, roleId: null, expiresAt: null }),
     );
   } else {
     const permission = permissionCatalog[pick(permissionCatalog.length)]?.key as PermissionKey;
-    const row = { org_id: orgId, user_id: model.id, permission };
+    const row = { org_id: organizationId, user_id: model.id, permission };
     await store.write(async ({ db }) => {
       const where = db.deleteFrom('member_permissions').where('user_id', '=', model.id);
       if (model.granted.has(permission)) await where.where('permission', '=', permission).execute();
@@ -159,7 +158,7 @@ test('after any interleaving of changes the list is what recomputing it from not
   await using opened = await openTestStore(lab);
   const { store } = opened;
   const clusters = await listDrivenClusters(store.read);
-  const orgId = clusters[0]?.organizationId ?? '';
+  const organizationId = clusters[0]?.organizationId ?? '';
   const rows = await store.read
     .selectFrom('memberships as m')
     .innerJoin('organization_usernames as n', 'n.user_id', 'm.user_id')
@@ -177,32 +176,31 @@ test('after any interleaving of changes the list is what recomputing it from not
   const confirmed = new Map<string, readonly ManifestAccount[]>();
   const generations = new Map<string, number>();
   // The first cluster of an organization has its list brought up to date once.
-  await updateListedUsers(store, orgId, Date.now());
+  await updateListedUsers(store, organizationId);
   let text = JSON.stringify(expectedList(models));
 
   for (let round = 0; round < 150; round++) {
     const where = `seed ${seed}, round ${round}`;
-    const now = Date.now();
     const touched = new Set<string>();
     for (let changes = pick(3); changes >= 0; changes--) {
       const model = models[pick(models.length)];
       if (!model) continue;
-      await step(store, orgId, model, pick);
+      await step(store, organizationId, model, pick);
       touched.add(model.id);
     }
     // Notices of single people, or none of them and a sweep: the result is the same.
     let rises = 0;
     if (pick(2) === 0) {
-      for (const userId of touched) rises += (await updateListedUser(store, userId, now)).length;
-    } else rises += Number(await updateListedUsers(store, orgId, now));
-    assert.equal(await updateListedUsers(store, orgId, now), false, where);
+      for (const userId of touched) rises += (await updateListedUser(store, userId)).length;
+    } else rises += Number(await updateListedUsers(store, organizationId));
+    assert.equal(await updateListedUsers(store, organizationId), false, where);
 
     const expected = expectedList(models);
     const fingerprints = (userId: string) => [
       ...(models.find(({ id }) => id === userId)?.keys.values() ?? []),
     ];
     assert.deepEqual(
-      await listWantedUsers(store.read, orgId),
+      await listWantedUsers(store.read, organizationId),
       expected.map((user) => ({ ...user, keyFingerprints: fingerprints(user.userId) })),
       where,
     );
@@ -217,7 +215,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       // The second cluster comes later.
       if (cluster.name === 'beta' && round < 40) continue;
       const before = generations.get(cluster.id);
-      if (before === undefined) await createAccessList(store, cluster, now);
+      if (before === undefined) await createAccessList(store, cluster);
       if (pick(4) === 0) {
         // A change of the cluster's configuration alone is no change of the list.
         cluster.desiredGeneration++;
@@ -230,12 +228,12 @@ test('after any interleaving of changes the list is what recomputing it from not
         where,
       );
       assert.equal(found?.list.generation, before === undefined ? 1 : before + rises, where);
-      assert.equal(found?.list.desired_generation, cluster.desiredGeneration);
+      assert.equal(found?.list.desiredGeneration, cluster.desiredGeneration);
       generations.set(cluster.id, found?.list.generation ?? 0);
     }
 
     if (pick(3) === 0) continue;
-    await acceptAccessLists(store, orgId, now);
+    await acceptAccessLists(store, organizationId);
     for (const cluster of clusters) {
       const manifest = await findManifest(store, cluster.id);
       if (!generations.has(cluster.id)) continue;
@@ -252,19 +250,19 @@ test('after any interleaving of changes the list is what recomputing it from not
       }
       if (!manifest || pick(3) === 0) continue;
       const { listVersion, generation: manifestGeneration, desiredGeneration } = manifest;
-      await recordSlurmReport(
-        store,
-        cluster.id,
-        { ...report, listVersion, manifestGeneration, desiredGeneration },
-        now,
-      );
+      await recordSlurmReport(store, cluster.id, {
+        ...report,
+        listVersion,
+        manifestGeneration,
+        desiredGeneration,
+      });
       confirmed.set(cluster.id, manifest.accounts);
     }
-    await deletePastEntries(store, orgId);
+    await deletePastEntries(store, organizationId);
     for (const [clusterId, accounts] of confirmed) {
       for (const { id } of models) {
         const account = accounts.find(({ userId }) => userId === id);
-        const person = await findPersonOnCluster(store.read, clusterId, id);
+        const person = await findPersonOnCluster(store, clusterId, id);
         assert.deepEqual(
           [person?.observed.keySetGeneration, person?.facts.confirmed],
           account
@@ -289,11 +287,11 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
     await findClusterByName(store.read, 'beta'),
   ];
   assert.ok(alpha && beta);
-  const orgId = alpha.organizationId;
-  await updateListedUsers(store, orgId, Date.now());
-  for (const cluster of [alpha, beta]) await createAccessList(store, cluster, Date.now());
-  await acceptAccessLists(store, orgId, Date.now());
-  for (let i = 0; i < 2; i++) await store.write((tx) => withdrawAccessList(tx, alpha.id, Date.now()));
+  const organizationId = alpha.organizationId;
+  await updateListedUsers(store, organizationId);
+  for (const cluster of [alpha, beta]) await createAccessList(store, cluster);
+  await acceptAccessLists(store, organizationId);
+  for (let i = 0; i < 2; i++) await store.write((tx) => withdrawAccessList(tx, alpha.id));
   const { user_id: owner } = await store.read
     .selectFrom('memberships')
     .select('user_id')
@@ -306,16 +304,16 @@ test('a withdrawn list names nobody, is the newest there is, and rises no more',
       commandId: 'c',
     }),
   );
-  assert.deepEqual(await updateListedUser(store, owner, Date.now()), [orgId]);
-  await acceptAccessLists(store, orgId, Date.now());
+  assert.deepEqual(await updateListedUser(store, owner), [organizationId]);
+  await acceptAccessLists(store, organizationId);
   const of = async (clusterId: string) => {
     const found = await readAccessList(store, clusterId);
-    return [found?.list.generation, found?.list.accepted_generation, found?.users.length];
+    return [found?.list.generation, found?.list.acceptedGeneration, found?.users.length];
   };
   assert.deepEqual(await of(alpha.id), [2, 2, 0]);
   assert.deepEqual(await of(beta.id), [2, 2, 1]);
-  assert.equal((await findPersonOnCluster(store.read, alpha.id, owner))?.facts.isListed, false);
-  assert.equal((await findPersonOnCluster(store.read, beta.id, owner))?.facts.isListed, true);
+  assert.equal((await findPersonOnCluster(store, alpha.id, owner))?.facts.isListed, false);
+  assert.equal((await findPersonOnCluster(store, beta.id, owner))?.facts.isListed, true);
   assert.equal(await findManifest(store, alpha.id), undefined);
 });
 
@@ -324,18 +322,17 @@ test('what a cluster says of someone by name goes before what its list version s
   const { store } = opened;
   const alpha = await findClusterByName(store.read, 'alpha');
   assert.ok(alpha);
-  const orgId = alpha.organizationId;
-  await updateListedUsers(store, orgId, Date.now());
-  await createAccessList(store, alpha, Date.now());
-  await acceptAccessLists(store, orgId, Date.now());
+  const organizationId = alpha.organizationId;
+  await updateListedUsers(store, organizationId);
+  await createAccessList(store, alpha);
+  await acceptAccessLists(store, organizationId);
   const manifest = await findManifest(store, alpha.id);
   const [account] = manifest?.accounts ?? [];
   assert.ok(manifest && account);
   const { listVersion } = manifest;
   const shell = async () =>
-    (await findPersonOnCluster(store.read, alpha.id, account.userId))?.observed.shell || undefined;
-  const record = (more: Partial<SlurmReport>) =>
-    recordSlurmReport(store, alpha.id, { ...report, ...more }, Date.now());
+    (await findPersonOnCluster(store, alpha.id, account.userId))?.observed.shell || undefined;
+  const record = (more: Partial<SlurmReport>) => recordSlurmReport(store, alpha.id, { ...report, ...more });
   await record({ listVersion, accounts: [{ ...account, shell: '/bin/other' }] });
   assert.equal(await shell(), '/bin/other');
   await record({ listVersion });
@@ -384,12 +381,12 @@ test('however many people there are, everybody else gets their turn in between',
     going = false;
     return turns;
   };
-  const orgId = alpha.organizationId;
+  const organizationId = alpha.organizationId;
   const counts = [
-    await turnsDuring(() => updateListedUsers(store, orgId, Date.now())),
+    await turnsDuring(() => updateListedUsers(store, organizationId)),
     await turnsDuring(async () => {
-      for (const cluster of clusters) await createAccessList(store, cluster, Date.now());
-      await acceptAccessLists(store, orgId, Date.now());
+      for (const cluster of clusters) await createAccessList(store, cluster);
+      await acceptAccessLists(store, organizationId);
     }),
   ];
   assert.ok(

@@ -1,82 +1,219 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import type { Tx } from '../../src/store/index.ts';
+import { cached } from '../../src/store/cache.ts';
+import { engine } from '../../src/store/engine.ts';
+import type { Store, Tx } from '../../src/store/index.ts';
 import { openTestStore } from '../support/store.ts';
 
-/** SQLite's number for FULL, which waits for the disk, and NORMAL, which does not. */
-const [full, normal] = [2, 1];
-const mode = async ({ db }: Tx) =>
-  (await sql<{ synchronous: number }>`pragma synchronous`.execute(db)).rows[0];
+/** Flushes of this process: how many began, and each ends when it may. */
+function holdFlushes() {
+  const { fdatasync } = fs;
+  const held: (() => void)[] = [];
+  let isHolding = true;
+  let onBegin = () => {};
+  const flushes = {
+    count: 0,
+    /** What each ends with in place of the disk's answer. */
+    error: undefined as Error | undefined,
+    begun: () =>
+      new Promise<void>((resolve) => {
+        if (held.length > 0) resolve();
+        else onBegin = resolve;
+      }),
+    /** Lets those go that began, and all that begin from now on. */
+    release() {
+      isHolding = false;
+      for (const go of held.splice(0)) go();
+    },
+    [Symbol.dispose]() {
+      flushes.release();
+      fs.fdatasync = fdatasync;
+      syncBuiltinESMExports();
+    },
+  };
+  const hold = (descriptor: number, done: fs.NoParamCallback) => {
+    flushes.count++;
+    const go = () => (flushes.error ? done(flushes.error) : fdatasync(descriptor, done));
+    if (isHolding) held.push(go);
+    else go();
+    onBegin();
+  };
+  fs.fdatasync = hold as typeof fdatasync;
+  syncBuiltinESMExports();
+  return flushes;
+}
 
-test('a write waits for the disk, unless it is one that will be found out again anyway', async () => {
+const insert = (name: string) => async (tx: Tx) => {
+  await tx.db.insertInto('counters').values({ name, value: 1 }).execute();
+  tx.changed({ clusterId: name });
+};
+const names = async (db: Store['read']) => {
+  const rows = await db.selectFrom('counters').select('name').orderBy('name').execute();
+  return rows.map(({ name }) => name).filter((name) => name !== 'uid');
+};
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test('until it is on disk a write is not answered, not announced and not seen, and nobody waits for it', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
-  const modes = [
-    await store.write(mode),
-    await store.write(mode, { flush: false }),
-    await store.write(mode),
-    await store.write(mode, { flush: false }),
-  ];
-  assert.deepEqual(
-    modes.map((row) => row?.synchronous),
-    [full, normal, full, normal],
-  );
+  using flushes = holdFlushes();
+  const events: string[] = [];
+  store.onChange(() => events.push('announced'));
+  const made = () => cached(store, 'names', async () => ({ names: await names(store.read) }));
+  await made();
+  const writing = store.write(insert('a')).then(() => events.push('answered'));
+  await flushes.begun();
+  for (let round = 0; round < 3; round++) {
+    assert.deepEqual(await names(store.read), []);
+    assert.deepEqual(await store.readSnapshot(names), []);
+    assert.deepEqual(await made(), { names: [] });
+    await turns();
+  }
+  assert.deepEqual(events, []);
+  flushes.release();
+  await writing;
+  assert.deepEqual(events, ['announced', 'answered']);
+  assert.deepEqual(await names(store.read), ['a']);
+  assert.deepEqual(await store.readSnapshot(names), ['a']);
+  assert.deepEqual(await made(), { names: ['a'] });
 });
 
-test('one that fails is taken back, and the next one waits again', async () => {
+test('a snapshot that begins or ends while a write is flushed is of one moment, and the next one sees the write', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
+  using flushes = holdFlushes();
+  const begun = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const early = store.readSnapshot(async (db) => {
+    const before = await names(db);
+    begun.resolve();
+    await goOn.promise;
+    return [before, await names(db)];
+  });
+  await begun.promise;
+  const writing = store.write(insert('a'));
+  await flushes.begun();
+  goOn.resolve();
+  assert.deepEqual(await early, [[], []]);
+  const late = store.readSnapshot(async (db) => {
+    const before = await names(db);
+    flushes.release();
+    await writing;
+    return [before, await names(db)];
+  });
+  assert.deepEqual(await late, [[], []]);
+  assert.deepEqual(await store.readSnapshot(names), ['a']);
+});
+
+test('a write that will be found out again anyway does not wait for the disk', async () => {
+  await using opened = await openTestStore();
+  using flushes = holdFlushes();
+  await opened.store.write(insert('a'), { flush: false });
+  assert.equal(flushes.count, 0);
+  assert.deepEqual(await names(opened.store.read), ['a']);
+});
+
+test('one that fails is taken back, and the next one waits for the disk again', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  using flushes = holdFlushes();
+  flushes.release();
   const failing = store.write(
-    async ({ db }) => {
-      await db.insertInto('counters').values({ name: 'x', value: 1 }).execute();
+    async (tx) => {
+      await insert('a')(tx);
       throw new Error('no');
     },
     { flush: false },
   );
   await assert.rejects(failing, /no/);
-  assert.equal((await store.write(mode))?.synchronous, full);
-  const left = await store.read.selectFrom('counters').select('name').where('name', '=', 'x').execute();
-  assert.deepEqual(left, []);
+  assert.equal(flushes.count, 0);
+  await store.write(insert('b'));
+  assert.equal(flushes.count, 1);
+  assert.deepEqual(await names(store.read), ['b']);
 });
 
-const failures = [
-  {
-    when: 'before it writes',
-    title: 'share a commit, which waits for the disk if one of them must',
-    own: full,
-  },
-  { when: 'half-way', title: 'have one each when one of them fails half-way', own: normal },
-] as const;
-for (const { when, title, own } of failures) {
-  test(`writes that wait together ${title}`, async () => {
+test('writes that come while one is flushed share flushes', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  using flushes = holdFlushes();
+  const first = store.write(insert('first'));
+  await flushes.begun();
+  const many = Array.from({ length: 50 }, (_, index) => store.write(insert(`${index}`)));
+  await turns();
+  assert.equal(flushes.count, 1);
+  flushes.release();
+  await Promise.all([first, ...many]);
+  assert.equal((await names(store.read)).length, 51);
+  assert.ok(flushes.count < 40, `${flushes.count} flushes`);
+});
+
+for (const when of ['before it writes', 'half-way']) {
+  test(`writes that wait together are done in order where one of them fails ${when}`, async () => {
     await using opened = await openTestStore();
     const { store } = opened;
     const order: string[] = [];
-    const insert = (name: string) => async (tx: Tx) => {
-      tx.changed({ clusterId: name });
-      if (name === 'no' && when === 'before it writes') throw new Error('no');
-      await tx.db.insertInto('counters').values({ name, value: 1 }).execute();
-      if (name === 'no') throw new Error('no');
-      return mode(tx);
-    };
     const announced: unknown[] = [];
     store.onChange((changes) => announced.push(...changes));
+    const body = (name: string) => async (tx: Tx) => {
+      if (name === 'no' && when === 'before it writes') throw new Error('no');
+      await insert(name)(tx);
+      if (name === 'no') throw new Error('no');
+    };
     const settled = await Promise.allSettled(
       ['first', 'a', 'no', 'b'].map((name, index) =>
-        store.write(insert(name), { flush: index === 1 }).finally(() => order.push(name)),
+        store.write(body(name), { flush: index === 1 }).finally(() => order.push(name)),
       ),
     );
     assert.deepEqual(
-      settled.map((one) => (one.status === 'fulfilled' ? one.value?.synchronous : one.reason.message)),
-      [own, full, 'no', own],
+      settled.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
     );
     assert.deepEqual(order, ['first', 'a', 'no', 'b'], 'in the order in which they came');
     assert.deepEqual(announced, [{ clusterId: 'first' }, { clusterId: 'a' }, { clusterId: 'b' }]);
-    const rows = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
-    assert.deepEqual(
-      rows.map((row) => row.name).filter((name) => name !== 'uid'),
-      ['a', 'b', 'first'],
-    );
+    assert.deepEqual(await names(store.read), ['a', 'b', 'first']);
   });
 }
+
+test('where the disk fails nothing is answered or seen any more, and the process is ended', async () => {
+  await using opened = await openTestStore();
+  await opened.store.close();
+  using flushes = holdFlushes();
+  const connections = engine.open(join(opened.dataDir, 'andromeda.db'));
+  const ended = new Promise<Error>((resolve) => connections.flushBeside(resolve));
+  const body = (db: Tx['db']) => db.insertInto('counters').values({ name: 'a', value: 1 }).execute();
+  connections.transact(body, { flush: true }).then(
+    () => assert.fail('answered'),
+    () => assert.fail('refused, so that it would be tried again'),
+  );
+  await flushes.begun();
+  flushes.error = new Error('EIO');
+  flushes.release();
+  assert.equal((await ended).message, 'EIO');
+  await turns();
+  assert.deepEqual(await names(connections.reader), []);
+});
+
+test('what a long log holds goes into the database file on another thread, which leaves the log to begin anew', async () => {
+  await using test = await openTestStore();
+  const { store, dataDir } = test;
+  const size = (name: string) => fs.statSync(join(dataDir, name)).size;
+  for (let i = 0; size('andromeda.db') < 20_000_000; i++) {
+    await store.write(({ db }) =>
+      sql`insert into counters values (${`${i} `.repeat(100_000)}, 1)`.execute(db),
+    );
+    assert.ok(i < 1_000, 'the file does not grow');
+  }
+  assert.ok(size('andromeda.db-wal') < 8_000_000);
+  // SQLite has one for all connections of a process. A second library of SQLite would have its own, and its own idea of
+  // who holds which lock.
+  const shared = join(dataDir, 'andromeda.db-shm');
+  const descriptors = fs.readdirSync('/proc/self/fd').map((name) => `/proc/self/fd/${name}`);
+  const opened = descriptors.filter((path) => fs.existsSync(path) && fs.readlinkSync(path) === shared);
+  assert.equal(opened.length, 1);
+});

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { createMembership, removeMembership, updateMemberRole } from '../../src/store/memberships.ts';
+import { createMembership, removeMembership, updateMemberRole } from '../../src/store/membership-changes.ts';
 import { findOrganizationBySlug, retireOrganization } from '../../src/store/organizations.ts';
+import { updateLifecycle, updateStaffKeys } from '../../src/store/people.ts';
 import { createSshKey, listSshKeys } from '../../src/store/ssh-keys.ts';
-import { updateLifecycle, updateStaffKeys } from '../../src/store/users.ts';
 import { physics } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -13,36 +13,42 @@ import { openTestStore, userId } from '../support/store.ts';
 test('the last owner stays: no change of a role or a membership takes them away', async () => {
   await using opened = await openTestStore({ ...physics, clusters: [] });
   const { store } = opened;
-  const orgId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
+  const organizationId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
   const ada = await userId(store, 'ada@physics.example');
   const bob = await userId(store, 'bob@physics.example');
   const last = /This is the last owner/;
   await assert.rejects(
-    store.write((tx) => removeMembership(tx, { orgId, userId: ada })),
+    store.write((tx) => removeMembership(tx, { organizationId, userId: ada })),
     last,
   );
   await assert.rejects(
-    store.write((tx) => updateMemberRole(tx, { orgId, userId: ada, role: 'admin' })),
+    store.write((tx) => updateMemberRole(tx, { organizationId, userId: ada, role: 'admin' })),
     last,
   );
-  await store.write((tx) => updateMemberRole(tx, { orgId, userId: bob, role: 'owner' }));
-  await store.write((tx) => removeMembership(tx, { orgId, userId: ada }));
+  await store.write((tx) => updateMemberRole(tx, { organizationId, userId: bob, role: 'owner' }));
+  await store.write((tx) => removeMembership(tx, { organizationId, userId: ada }));
   await assert.rejects(
-    store.write((tx) => removeMembership(tx, { orgId, userId: bob })),
+    store.write((tx) => removeMembership(tx, { organizationId, userId: bob })),
     last,
   );
-  await store.write((tx) => retireOrganization(tx, orgId));
-  await store.write((tx) => removeMembership(tx, { orgId, userId: bob }));
+  await store.write((tx) => retireOrganization(tx, organizationId));
+  await store.write((tx) => removeMembership(tx, { organizationId, userId: bob }));
 });
 
 test('a username is one person’s for good, and only once', async () => {
   await using opened = await openTestStore(physics);
   const { store } = opened;
-  const orgId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
+  const organizationId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
   const root = await userId(store, 'root@physics.example');
   const join = (username: string) =>
     store.write((tx) =>
-      createMembership(tx, { orgId, userId: root, email: 'root@physics.example', role: 'member', username }),
+      createMembership(tx, {
+        organizationId,
+        userId: root,
+        email: 'root@physics.example',
+        role: 'member',
+        username,
+      }),
     );
   await assert.rejects(join('ada'), /is, or was, another person's here/);
   await assert.rejects(join('Root!'), /cannot be a username/);
@@ -55,11 +61,11 @@ test('the last operator stays: neither without the key nor deactivated', async (
   const root = await userId(store, 'root@physics.example');
   const last = /This is the last person with staff\.operate/;
   await assert.rejects(
-    store.write((tx) => updateStaffKeys(tx, { userId: root, keys: [] }, tx.now)),
+    store.write((tx) => updateStaffKeys(tx, { userId: root, keys: [] })),
     last,
   );
   await assert.rejects(
-    store.write((tx) => updateLifecycle(tx, { userId: root, state: 'deactivated' }, tx.now)),
+    store.write((tx) => updateLifecycle(tx, { userId: root, state: 'deactivated' })),
     last,
   );
 });

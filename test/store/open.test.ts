@@ -85,17 +85,24 @@ test('a database that others could read is closed to them when it is opened', as
   await store.close();
 });
 
-test('what was answered survives a power cut: WAL, synchronous FULL, foreign keys', async () => {
+test('the log is flushed by the server itself (1, NORMAL), and by SQLite in whoever works beside it (2, FULL)', async () => {
   await using opened = await openTestStore();
-  const pragma = (name: string) =>
-    opened.store.write(async ({ db }) => {
+  await using beside = await openBeside(opened.dataDir);
+  const pragma = (name: string, { store } = opened) =>
+    store.write(async ({ db }) => {
       const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(db);
       return Object.values(rows[0] ?? {})[0];
     });
   assert.equal(await pragma('journal_mode'), 'wal');
-  assert.equal(await pragma('synchronous'), 2);
+  assert.equal(await pragma('synchronous'), 1);
+  assert.equal(await pragma('synchronous', { ...opened, ...beside }), 2);
   assert.equal(await pragma('foreign_keys'), 1);
 });
+
+async function openBeside(dataDir: string) {
+  const store = await openStore(dataDir, { beside: true });
+  return { store, [Symbol.asyncDispose]: () => store.close() };
+}
 
 test('the reading connection cannot write', async () => {
   await using opened = await openTestStore();
@@ -107,8 +114,8 @@ test('a lab is applied once, to an empty database, and recorded as made by the i
   const { store } = opened;
   const count = async () => (await store.read.selectFrom('users').select('id').execute()).length;
   const before = await count();
-  assert.equal(await createInstallation(store, physics, 'again', Date.now()), false);
-  assert.equal(await createInstallation(store, {}, 'again', Date.now()), false);
+  assert.equal(await createInstallation(store, physics, 'again'), false);
+  assert.equal(await createInstallation(store, {}, 'again'), false);
   assert.equal(await count(), before);
   const audit = await store.read.selectFrom('audit_entries').selectAll().execute();
   assert.equal(audit.length, 1);

@@ -4,8 +4,10 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   closeSync,
+  copyFileSync,
   mkdirSync,
   openSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -79,6 +81,57 @@ test('a disk that takes no row in time is not ready, and one answer serves all w
   await Promise.all([check(), check(), check()]);
   await check();
   assert.equal(writes, 1);
+});
+
+const takenAway: Record<string, (file: string) => void> = {
+  removed: (file) => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix);
+  },
+  'removed in part': (file) => rmSync(`${file}-wal`),
+  replaced: (file) => {
+    copyFileSync(file, `${file}.copy`);
+    renameSync(`${file}.copy`, file);
+  },
+};
+
+for (const [how, take] of Object.entries(takenAway)) {
+  test(`a database whose files were ${how} takes no write that would be answered, and is not ready`, async () => {
+    await using opened = await openTestStore(physics);
+    const { store, dataDir } = opened;
+    const insert = (name: string) =>
+      store.write(({ db }) => db.insertInto('counters').values({ name, value: 1 }).execute());
+    await insert('before');
+    await createReadinessCheck(store)();
+    take(join(dataDir, 'andromeda.db'));
+    await assert.rejects(insert('a'), {
+      code: 'service_unavailable',
+      message: 'The database takes no writes at the moment. Nothing was changed; try again.',
+    });
+    const together = await Promise.allSettled([insert('b'), insert('c'), insert('d')]);
+    assert.deepEqual(
+      together.map(({ status }) => status),
+      ['rejected', 'rejected', 'rejected'],
+    );
+    const rows = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
+    assert.deepEqual(
+      rows.map(({ name }) => name).filter((name) => name.length === 1),
+      [],
+    );
+    await assert.rejects(createReadinessCheck(store)(), {
+      code: 'service_unavailable',
+      message:
+        /^The database cannot be written: its files were moved, removed or replaced; stop the service,/,
+    });
+  });
+}
+
+test('a data directory that is moved away and back again takes writes again', async () => {
+  await using opened = await openTestStore();
+  const { store, dataDir } = opened;
+  renameSync(dataDir, `${dataDir}.away`);
+  await assert.rejects(createReadinessCheck(store)(), /its files were moved/);
+  renameSync(`${dataDir}.away`, dataDir);
+  await createReadinessCheck(store)();
 });
 
 /** Overwrites the first page of a table. */

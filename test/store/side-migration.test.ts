@@ -61,14 +61,14 @@ test('each side keeps its part of the report that was on record', async () => {
   const sides = async (id: string) =>
     Promise.all(
       (['slurm', 'kubernetes'] as const).map(
-        async (side) => (await findObservation(store.read, id, side))?.list_version,
+        async (side) => (await findObservation(store.read, id, side))?.listVersion,
       ),
     );
   assert.deepEqual(await sides('both'), [3, 0]);
   assert.deepEqual(await sides('slurm'), [3, undefined]);
   assert.deepEqual(await sides('kubernetes'), [undefined, 0]);
   for (const id of ['both', 'slurm']) {
-    const { facts } = (await findPersonOnCluster(store.read, id, 'user_1')) ?? {};
+    const { facts } = (await findPersonOnCluster(store, id, 'user_1')) ?? {};
     assert.deepEqual(facts?.confirmed, { loginState: 'ready', keyFingerprints: ['SHA256:k1'] });
     assert.equal(facts?.loginNodes.length, 1);
   }

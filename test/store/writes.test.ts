@@ -5,18 +5,18 @@ import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/audit.ts';
 import type { Change } from '../../src/store/index.ts';
-import { systemUserId } from '../../src/store/users.ts';
+import { systemUserId } from '../../src/store/people.ts';
 import { physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const entry = (target: string) => ({
   at: '2026-01-01T00:00:00.000Z',
-  actor_user_id: systemUserId,
-  command_id: null,
+  actorUserId: systemUserId,
+  commandId: null,
   operation: 'test',
   target,
   reason: 'r',
-  source_address: '',
+  sourceAddress: '',
   result: 'done',
 });
 
@@ -128,7 +128,7 @@ test('while another program holds the file, a write is refused as service_unavai
 test('an audit entry needs someone who did it', async () => {
   await using opened = await openTestStore();
   await assert.rejects(
-    opened.store.write((tx) => appendAuditEntry(tx, { ...entry('a'), actor_user_id: 'user_of_nobody' })),
+    opened.store.write((tx) => appendAuditEntry(tx, { ...entry('a'), actorUserId: 'user_of_nobody' })),
     /FOREIGN KEY/,
   );
 });

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { type App, startApp } from '../../src/app/index.ts';
 import { readConfig } from '../../src/config/index.ts';
 import { checkLab, type Lab } from '../../src/domain/lab.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
@@ -39,8 +39,10 @@ export interface TestApp extends AsyncDisposable {
   platform(path: string, call?: Call): Promise<Reply>;
   /** A Business write with its two headers. */
   write(path: string, call: Call & { key?: string; reason?: string }): Promise<Reply>;
-  /** Moves the clock on. */
+  /** Lets time pass. */
   advance(milliseconds: number): void;
+  /** Sets the clock of the host forward or back; no time passes. */
+  jump(milliseconds: number): void;
 }
 
 /** One organization with an owner, a member who may log in, one who may do nothing, and two clusters. */
@@ -92,11 +94,20 @@ export const beta = '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
 /** Starts it; `await using` stops it and removes its data. */
 export async function startTestApp(
-  options: { lab?: Lab; config?: object; identity?: object; sync?: object; gatewayLimits?: object } = {},
+  options: {
+    lab?: Lab;
+    config?: object;
+    identity?: object;
+    sync?: object;
+    gatewayLimits?: object;
+    log?: Logger;
+  } = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'andromeda-test-'));
+  let passed = 0;
   let offset = 0;
-  const now = () => Date.now() + offset;
+  const now = () => Date.now() + passed + offset;
+  const uptime = () => performance.now() + passed;
   const issuer = await startTestIssuer(now);
   const [platformPort = 0, businessPort = 0, gatewayPort = 0] = await freePorts(3);
   const file = join(dataDir, 'andromeda.yaml');
@@ -104,7 +115,13 @@ export async function startTestApp(
     dataDir: './data',
     platform: { listen: `127.0.0.1:${platformPort}` },
     business: { listen: `127.0.0.1:${businessPort}` },
-    gateway: { listen: `127.0.0.1:${gatewayPort}`, port: gatewayPort, limits: options.gatewayLimits ?? {} },
+    gateway: {
+      listen: `127.0.0.1:${gatewayPort}`,
+      port: gatewayPort,
+      // Quicker to start; test/gateway/process has the others.
+      processes: 0,
+      limits: options.gatewayLimits ?? {},
+    },
     identity: { issuer: issuer.url, ...options.identity },
     sync: { intervalSeconds: 1, ...options.sync },
     ...options.config,
@@ -118,10 +135,10 @@ export async function startTestApp(
   const lab = options.lab ?? physics;
   checkLab(lab);
   const config = readConfig(file);
-  const log = createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
+  const log = options.log ?? createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
   const installation = { lab, source: 'test' };
   const watch = watchApis({ platform: platformPort, business: businessPort });
-  const app = await startApp({ config, log, installation, now }).catch(async (error) => {
+  const app = await startApp({ config, log, installation, now, uptime }).catch(async (error) => {
     // Or the test would hang instead of failing.
     await issuer[Symbol.asyncDispose]();
     rmSync(dataDir, { recursive: true, force: true });
@@ -166,6 +183,9 @@ export async function startTestApp(
         headers: { 'Idempotency-Key': key, 'Audit-Reason': reason, ...options.headers },
       }),
     advance(milliseconds) {
+      passed += milliseconds;
+    },
+    jump(milliseconds) {
       offset += milliseconds;
     },
     async [Symbol.asyncDispose]() {

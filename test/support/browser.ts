@@ -1,7 +1,5 @@
 /** A real Chromium, where the machine has one. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { chromium, type Page } from 'playwright-core';
 
 const executablePath = '/usr/bin/chromium';
@@ -11,17 +9,20 @@ export const noBrowser = existsSync(executablePath)
   ? false
   : `the browser ${executablePath} is not installed`;
 
-/** Opens a page, without JavaScript unless told, in a fresh profile, and closes all of it afterwards. */
-export async function withPage<T>(
-  use: (page: Page) => Promise<T>,
-  viewport = { width: 1000, height: 800 },
-  javaScriptEnabled = false,
-): Promise<T> {
-  const profile = mkdtempSync(join(tmpdir(), 'andromeda-chromium-'));
-  const context = await chromium.launchPersistentContext(profile, {
+/** A browser that several tests of a file share. */
+export interface Browser extends AsyncDisposable {
+  /** Opens a page, without JavaScript unless told, with nothing kept from another one, and closes all of it afterwards. */
+  withPage<T>(use: (page: Page) => Promise<T>, viewport?: Viewport, javaScriptEnabled?: boolean): Promise<T>;
+}
+
+interface Viewport {
+  width: number;
+  height: number;
+}
+
+export async function openBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath,
-    javaScriptEnabled,
-    viewport,
     args: [
       '--no-sandbox',
       '--disable-gpu',
@@ -32,12 +33,27 @@ export async function withPage<T>(
       '--disable-sync',
     ],
   });
-  try {
-    const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
-    return await use(page);
-  } finally {
-    await context.close();
-    rmSync(profile, { recursive: true, force: true });
-  }
+  return {
+    async withPage(use, viewport = { width: 1000, height: 800 }, javaScriptEnabled = false) {
+      const context = await browser.newContext({ viewport, javaScriptEnabled });
+      try {
+        const page = await context.newPage();
+        page.setDefaultTimeout(15_000);
+        return await use(page);
+      } finally {
+        await context.close();
+      }
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  };
+}
+
+/** One page in a browser of its own. */
+export async function withPage<T>(
+  use: (page: Page) => Promise<T>,
+  viewport?: Viewport,
+  javaScriptEnabled?: boolean,
+): Promise<T> {
+  await using browser = await openBrowser();
+  return await browser.withPage(use, viewport, javaScriptEnabled);
 }

@@ -10,8 +10,8 @@ export interface TestCertificate {
 export interface TestAuthority {
   /** PEM. */
   ca: string;
-  /** For a server on 127.0.0.1, or a client of that name and group. */
-  issue(who: 'server' | { name: string; group: string }): TestCertificate;
+  /** For a server on 127.0.0.1, or a client of that name and group. It ends in a day, or in so many milliseconds. */
+  issue(who: 'server' | { name: string; group: string }, endsInMs?: number): TestCertificate;
 }
 
 const oid = {
@@ -31,21 +31,27 @@ export function createAuthority(): TestAuthority {
   ]);
   return {
     ca,
-    issue(who) {
+    issue(who, endsInMs) {
       const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const subject = who === 'server' ? nameOf('server') : nameOf(who.name, who.group);
       const address = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from('localhost')));
       const extensions = who === 'server' ? [extension(oid.subjectAltName, address)] : [];
-      const facts = { issuer, subject, publicKey: own.publicKey, signer: keys.privateKey };
+      const facts = { issuer, subject, publicKey: own.publicKey, signer: keys.privateKey, endsInMs };
       const key = own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
       return { cert: certificate(facts, extensions), key };
     },
   };
 }
 
-/** An X.509 version 3 certificate (RFC 5280), good for a day around now. */
+/** An X.509 version 3 certificate (RFC 5280), good for a day around now, or until `endsInMs` from now. */
 function certificate(
-  facts: { issuer: Buffer; subject: Buffer; publicKey: KeyObject; signer: KeyObject },
+  facts: {
+    issuer: Buffer;
+    subject: Buffer;
+    publicKey: KeyObject;
+    signer: KeyObject;
+    endsInMs?: number | undefined;
+  },
   extensions: Buffer[],
 ): string {
   const algorithm = der(0x30, der(0x06, Buffer.from(oid.ecdsaWithSha256, 'hex')));
@@ -56,7 +62,7 @@ function certificate(
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
     facts.issuer,
-    der(0x30, time(Date.now() - day), time(Date.now() + day)),
+    der(0x30, time(Date.now() - day), time(Date.now() + (facts.endsInMs ?? day))),
     facts.subject,
     facts.publicKey.export({ type: 'spki', format: 'der' }),
     ...(extensions.length > 0 ? [der(0xa3, der(0x30, ...extensions))] : []),

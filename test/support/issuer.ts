@@ -7,8 +7,8 @@ export interface TestIssuer extends AsyncDisposable {
   url: string;
   /** A signed access token; `sub` and `email` are made from the name unless given. */
   token(name: string, claims?: JWTPayload, lifetimeSeconds?: number): Promise<string>;
-  /** What userinfo answers; undefined makes it fail. */
-  userinfo: Record<string, unknown> | undefined;
+  /** What userinfo answers; a number is a status without an answer, undefined makes it fail. */
+  userinfo: Record<string, unknown> | number | undefined;
   /** Signs with a key that the key set has only from now on. */
   rotate(): Promise<void>;
   /** Requests so far, by path. */
@@ -30,9 +30,10 @@ export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
       '/jwks': { keys: keys.map(({ jwk }) => jwk) },
       '/userinfo': issuer.userinfo,
     };
-    response.statusCode = bodies[path] === undefined ? 500 : 200;
+    const body = bodies[path];
+    response.statusCode = typeof body === 'number' ? body : body === undefined ? 500 : 200;
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(bodies[path] ?? {}));
+    response.end(JSON.stringify(typeof body === 'object' ? body : {}));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

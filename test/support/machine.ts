@@ -42,7 +42,16 @@ stop() {
   for i in $(seq 100); do [ -e /proc/$pid/exe ] || break; sleep 0.05; done
   rm /run/andromeda.pid
 }
+show() {
+  case "$1" in
+    ExecStart) echo "{ path=\${exec%% *} ; argv[]=$exec ; }" ;;
+    ActiveState) [ -e /run/andromeda.pid ] && echo active || echo inactive ;;
+    MainPID) cat /run/andromeda.pid 2> /dev/null || echo 0 ;;
+  esac
+}
 case "$*" in
+  'show --property '*) show "$3" ;;
+  'reload andromeda'*) kill -HUP $(cat /run/andromeda.pid) ;;
   'enable --now andromeda' | 'start andromeda') start ;;
   'stop andromeda') stop ;;
   'restart andromeda') stop; start ;;
@@ -54,10 +63,13 @@ own=$1
 mount -t proc proc /proc
 ip link set lo up
 cp -a /etc "$own/etc"; mount --bind "$own/etc" /etc
-for place in /run /var/lib /var/cache /var/backups /usr/local/bin /dev/shm; do
+for place in /run /var/lib /var/cache /var/backups /usr/local/bin; do
   [ -d $place ] && mount -t tmpfs -o mode=755 tmpfs $place
 done
-chmod 1777 /dev/shm
+# The machine's own directory may lie in the memory that everyone shares, which it hides.
+mount --bind "$own" /mnt
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mkdir -p "$own"; mount --move /mnt "$own"
 cp -a "$own/bin/." /usr/local/bin/
 : > "$own/ready"
 exec cat`;

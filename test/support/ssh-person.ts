@@ -37,7 +37,10 @@ export async function sshPerson(service: TestApp, name: string, limitMs = 10_000
   const added = await service.write('/me/ssh-keys', { as: name, body: { public_key: key.publicKey } });
   const path = `/clusters/${alpha}/ssh-access?organizationId=${orgId}`;
   const access = async () => (await service.platform(path, { as: name })).body;
-  const { host_key } = await eventually(access, (body) => body.ready === true, limitMs);
+  const { host_key } = await eventually(access, (body) => body.ready === true, limitMs).catch((error) => {
+    rmSync(directory, { recursive: true });
+    throw error;
+  });
   writeFileSync(join(directory, 'known_hosts'), `[127.0.0.1]:${service.gatewayPort} ${host_key}\n`);
   const options = [
     ...['-F', 'none', '-i', file, '-p', `${service.gatewayPort}`, '-l', `${alpha}.${name}`],

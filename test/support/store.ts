@@ -1,5 +1,6 @@
 /** A store in a directory of its own, filled from a lab. */
 import type { Lab } from '../../src/domain/lab.ts';
+import { createClock } from '../../src/lib/clock.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
 import { temporaryDirectory } from './directory.ts';
@@ -9,10 +10,11 @@ export interface TestStore extends AsyncDisposable {
   dataDir: string;
 }
 
-export async function openTestStore(lab?: Lab): Promise<TestStore> {
+/** `now`: the clock of its writes. */
+export async function openTestStore(lab?: Lab, now?: () => number): Promise<TestStore> {
   const directory = temporaryDirectory();
-  const store = await openStore(directory.path);
-  if (lab) await createInstallation(store, lab, 'test', Date.now());
+  const store = await openStore(directory.path, { clock: createClock({ now }) });
+  if (lab) await createInstallation(store, lab, 'test');
   return {
     store,
     dataDir: directory.path,

@@ -81,7 +81,13 @@ class HandMade implements SlurmDriver {
   }
 }
 
-async function start(options: { intervalMs?: number; prepare?: (drivers: Drivers) => void } = {}) {
+async function start(
+  options: {
+    intervalMs?: number;
+    prepare?: (drivers: Drivers) => void;
+    recheckSessions?: (clusterId: string) => Promise<void>;
+  } = {},
+) {
   const opened = await openTestStore(lab);
   const drivers: Drivers = { alpha: new HandMade(), beta: new HandMade() };
   options.prepare?.(drivers);
@@ -97,6 +103,7 @@ async function start(options: { intervalMs?: number; prepare?: (drivers: Drivers
     },
     subjectIssuer: undefined,
     intervalMs: options.intervalMs ?? 60_000,
+    recheckSessions: options.recheckSessions,
     log: createLogger('silent'),
     now: Date.now,
   });
@@ -152,7 +159,7 @@ test('a new cluster is looked at at once: list made and accepted, applied, obser
   // It is active with the first report, and looked at once more when the list was applied.
   await eventually(
     () => findObservation(lab.store.read, lab.alphaId, 'slurm'),
-    (observation) => observation?.manifest_generation === 1,
+    (observation) => observation?.manifestGeneration === 1,
   );
 });
 
@@ -276,7 +283,7 @@ test('a control plane that is not ready leaves the cluster provisioning', async 
 
 test('a change at the very end of a pass brings the next one', async () => {
   await using opened = await openTestStore(lab);
-  let tell: (changes: Change[]) => void = () => {};
+  let notify: (changes: Change[]) => void = () => {};
   let passes = 0;
   let changesAfter: number | undefined;
   const log = createLogger('debug', (line) => {
@@ -284,7 +291,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     if (event !== 'sync.passed' || cluster !== 'alpha') return;
     passes += 1;
     // Behind what is left of the pass, and before anything that waits for its end.
-    if (passes === changesAfter) queueMicrotask(() => tell([{ clusterId: alpha?.id ?? '' }]));
+    if (passes === changesAfter) queueMicrotask(() => notify([{ clusterId: alpha?.id ?? '' }]));
   });
   const [alpha] = await opened.store.read
     .selectFrom('clusters')
@@ -295,7 +302,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     store: {
       ...opened.store,
       onChange(listener) {
-        tell = listener;
+        notify = listener;
         return () => {};
       },
     },
@@ -310,7 +317,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     await new Promise((done) => setTimeout(done, 300));
     const before = passes;
     changesAfter = before + 1;
-    tell([{ clusterId: alpha?.id ?? '' }]);
+    notify([{ clusterId: alpha?.id ?? '' }]);
     await eventually(
       async () => passes,
       (count) => count === before + 2,
@@ -326,7 +333,7 @@ test('a cluster configuration alone is applied, and is no new generation of the 
     async () => lab.alpha.applied.length,
     (count) => count === 1,
   );
-  await lab.store.write((tx) => raiseDesiredGeneration(tx, lab.alphaId, Date.now()));
+  await lab.store.write((tx) => raiseDesiredGeneration(tx, lab.alphaId));
   await eventually(
     async () => lab.alpha.applied.length,
     (count) => count === 2,
@@ -339,11 +346,11 @@ test('a cluster configuration alone is applied, and is no new generation of the 
     ],
   );
   const list = await findAccessList(lab.store.read, lab.alphaId);
-  assert.deepEqual([list?.generation, list?.desired_generation], [1, 2]);
+  assert.deepEqual([list?.generation, list?.desiredGeneration], [1, 2]);
 });
 
 const release = (store: Store, clusterId: string) =>
-  store.write((tx) => startRelease(tx, { clusterId, commandId: null }, Date.now()));
+  store.write((tx) => startRelease(tx, { clusterId, commandId: null }));
 
 test('a cluster that is releasing is released by its driver, let go of, and never looked at again', async () => {
   await using lab = await start({ intervalMs: 20 });
@@ -375,7 +382,7 @@ test('a cluster that is releasing is released by its driver, let go of, and neve
   const found = await readAccessList(lab.store, lab.alphaId);
   assert.deepEqual([found?.list.generation, found?.users], [generation, []], 'its list changes no more');
   const user = await userId(lab.store, 'ada@x.example');
-  const person = await findPersonOnCluster(lab.store.read, lab.alphaId, user);
+  const person = await findPersonOnCluster(lab.store, lab.alphaId, user);
   assert.equal(person?.facts.confirmed, undefined);
 });
 
@@ -416,7 +423,7 @@ for (const followsSettings of [false, true]) {
     const alpha = await findCluster(lab.store.read, lab.alphaId);
     assert.ok(alpha);
     const settings = { simulated: { ...simulated, applyMs: 5 } };
-    await lab.store.write((tx) => updateClusterSettings(tx, alpha, settings, Date.now()));
+    await lab.store.write((tx) => updateClusterSettings(tx, alpha, settings));
     await eventually(
       async () => lab.alpha.applied.length,
       (count) => count === 2,
@@ -441,10 +448,32 @@ test('a cluster that takes long to apply is looked at meanwhile, so that its peo
     (count) => count === 1,
   );
   const first = await eventually(report, (one) => one !== undefined);
-  await eventually(report, (one) => one !== undefined && one.observed_at > (first?.observed_at ?? ''));
+  await eventually(report, (one) => one !== undefined && one.observedAt > (first?.observedAt ?? 0));
   const meanwhile = await report();
-  assert.equal(meanwhile?.manifest_generation, 0, 'what is in force is still the old list');
+  assert.equal(meanwhile?.manifestGeneration, 0, 'what is in force is still the old list');
   assert.equal(alpha.applied.length, 1);
   resolve();
-  await eventually(report, (one) => one?.manifest_generation === 1);
+  await eventually(report, (one) => one?.manifestGeneration === 1);
+});
+
+test('sessions are checked again before anything is applied: a person reads why, and not that the login node closed', async () => {
+  const rechecked: string[] = [];
+  let applied = -1;
+  let drivers: Drivers | undefined;
+  await using lab = await start({
+    prepare: (all) => {
+      drivers = all;
+    },
+    async recheckSessions(clusterId) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      rechecked.push(clusterId);
+      if (clusterId === lab.alphaId) applied = drivers?.alpha.applied.length ?? -1;
+    },
+  });
+  await eventually(
+    async () => lab.alpha.applied.length,
+    (count) => count === 1,
+  );
+  assert.equal(applied, 0, 'nothing was applied before');
+  assert.ok(rechecked.includes(lab.alphaId));
 });

@@ -174,19 +174,15 @@ async function start({
     observation: (side: 'slurm' | 'kubernetes') => findObservation(store.read, id, side),
     grant: (expiresAt: number | null = null) =>
       store.write((tx) =>
-        createGrant(
-          tx,
-          {
-            resource_id: id,
-            user_id,
-            relation: 'kubernetes.viewer',
-            scope: null,
-            role_id: null,
-            expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-            granted_by: user_id,
-          },
-          Date.now(),
-        ),
+        createGrant(tx, {
+          clusterId: id,
+          userId: user_id,
+          relation: 'kubernetes.viewer',
+          scope: null,
+          roleId: null,
+          expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+          grantedBy: user_id,
+        }),
       ),
     async [Symbol.asyncDispose]() {
       await loop.stop();
@@ -201,8 +197,7 @@ type House = Awaited<ReturnType<typeof start>>;
 async function settled(house: House): Promise<void> {
   await eventually(
     async () =>
-      (await house.observation('slurm'))?.manifest_generation === 1 &&
-      (await house.observation('kubernetes')),
+      (await house.observation('slurm'))?.manifestGeneration === 1 && (await house.observation('kubernetes')),
     Boolean,
   );
 }
@@ -249,7 +244,7 @@ test('a permission does not wait for a Slurm list that takes long to apply', asy
       async () => house.kubernetes.applied.at(-1)?.access.grants.length,
       (count) => count === 1,
     );
-    assert.equal((await house.observation('slurm'))?.manifest_generation, 0, 'the list is still on its way');
+    assert.equal((await house.observation('slurm'))?.manifestGeneration, 0, 'the list is still on its way');
   } finally {
     over.resolve();
   }
@@ -277,7 +272,7 @@ test('an API server that is away: Slurm is applied and reported, and its list do
   });
   await eventually(
     () => house.observation('slurm'),
-    (one) => one?.manifest_generation === 1,
+    (one) => one?.manifestGeneration === 1,
   );
   const { failure, kubernetes } = await eventually(
     () => house.report(),
@@ -396,7 +391,7 @@ test('released, each side is released whether or not the other is, and what is l
   await using house = await start();
   await settled(house);
   house.slurm.releaseFault = 'login1: no route to host';
-  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }, Date.now()));
+  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }));
   await eventually(
     async () => house.kubernetes.released,
     (count) => count === 1,
@@ -442,13 +437,13 @@ test('a cluster that cannot be reached any more is given up, and what is left on
   await using house = await start();
   await settled(house);
   house.slurm.releaseFault = 'login1: no route to host';
-  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }, Date.now()));
+  await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }));
   await eventually(
     () => house.cluster(),
     ({ cleanupState }) => cleanupState === 'login1: no route to host',
   );
   const cluster = await house.cluster();
-  await house.store.write((tx) => abandonRelease(tx, cluster, Date.now()));
+  await house.store.write((tx) => abandonRelease(tx, cluster));
   const { state, cleanupState } = await house.cluster();
   assert.equal(state, 'released');
   assert.equal(

@@ -13,6 +13,7 @@ import { prelude } from '../../src/sync/drivers/slurm/script/prelude.ts';
 import { render } from '../../src/sync/drivers/slurm/script/render.ts';
 import { readReport, scriptOf } from '../../src/sync/drivers/slurm/script.ts';
 import { createShell, HostError } from '../../src/sync/drivers/slurm/shell.ts';
+import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 after(() => {
@@ -303,9 +304,17 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
 test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {
   const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere', timeoutMs: 200 });
   const host = { address: 'local', roles: new Set<never>(), nodes: [] };
+  const pipes = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap').length;
+  const before = pipes();
   await assert.rejects(
-    shell.run(host, 'sleep 30', AbortSignal.timeout(20_000), 5),
+    shell.run(host, 'sleep 4', AbortSignal.timeout(20_000), 5),
     (error) =>
       error instanceof HostError && error.isUnreachable && /does not answer in time/.test(error.message),
+  );
+  // What the script has started goes on for a while, and is not listened to.
+  await eventually(
+    async () => pipes(),
+    (open) => open === before,
+    2_000,
   );
 });

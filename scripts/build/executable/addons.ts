@@ -20,22 +20,39 @@ import { parts } from './parts.ts';
 
 export type LoadAddon = (file: string) => unknown;
 
-/** A loader of addons by their file names in the executable, which begin with their SHA-256. Each is loaded once. */
-export function createAddonLoader(read: (file: string) => Buffer): LoadAddon {
+/**
+ * A loader of addons by their file names in the executable, which begin with their SHA-256. Each is loaded once. `paths` are
+ * those that this process has loaded, also on another thread: the system's loader must give the same library again, for two
+ * of SQLite in one process would take each other's locks away.
+ */
+export function createAddonLoader(read: (file: string) => Buffer, paths: Map<string, string>): LoadAddon {
   const loaded = new Map<string, unknown>();
   return (file) => {
-    if (!loaded.has(file)) loaded.set(file, loadAddon(file, read(file)));
+    if (!loaded.has(file)) loaded.set(file, loadAddon(file, read, paths));
     return loaded.get(file);
   };
 }
 
 /** Throws a `DomainError` with a sentence that names the directories that were tried, and why each would not do. */
-function loadAddon(file: string, content: Buffer): unknown {
+function loadAddon(file: string, read: (file: string) => Buffer, paths: Map<string, string>): unknown {
+  const known = paths.get(file);
+  if (known !== undefined) return dlopen(known);
+  const content = read(file);
   const refusals: string[] = [];
   for (const cache of cacheDirectories(process.env)) {
     try {
       const directory = cache.open();
-      return openAddon(join(directory, file), content);
+      const descriptor = openAddon(join(directory, file), content);
+      const path = `/proc/self/fd/${descriptor}`;
+      try {
+        const addon = dlopen(path);
+        // It stays open: the loader takes a second file by the same name for the first.
+        paths.set(file, path);
+        return addon;
+      } catch (error) {
+        closeSync(descriptor);
+        throw error;
+      }
     } catch (error) {
       refusals.push(`${cache.path}: ${describe(error)}`);
     }
@@ -49,22 +66,21 @@ function loadAddon(file: string, content: Buffer): unknown {
   );
 }
 
-function openAddon(path: string, content: Buffer): unknown {
+function dlopen(path: string): unknown {
+  const module = { exports: {} as unknown };
+  process.dlopen(module, path);
+  return module.exports;
+}
+
+/** A descriptor of the file, which is unpacked where it is missing. */
+function openAddon(path: string, content: Buffer): number {
   let descriptor = openVerified(path, content);
   if (descriptor === undefined) {
     unpack(path, content);
     descriptor = openVerified(path, content);
     if (descriptor === undefined) throw new Error('what was written there is not what is read there');
   }
-  const module = { exports: {} as unknown };
-  try {
-    process.dlopen(module, `/proc/self/fd/${descriptor}`);
-  } catch (error) {
-    closeSync(descriptor);
-    throw error;
-  }
-  // It stays open: the loader takes a second file by the same name for the first.
-  return module.exports;
+  return descriptor;
 }
 
 /** A descriptor of the file when it is ours alone and holds exactly `content`; undefined when it is not so. */

@@ -1,5 +1,6 @@
 /** Stands in for src/lib/packaging.ts in the executable: its texts are inside, and its processes are itself again. */
 import { dirname } from 'node:path';
+import type { Worker } from 'node:worker_threads';
 import { parts } from './parts.ts';
 import { exitRole, loginNodeRole } from './role.ts';
 
@@ -9,14 +10,30 @@ export const programFile: string = process.execPath;
 
 export const isOneFile: boolean = true;
 
+/** Put in by bundle.ts. */
+declare const buildStamp: { commit: string; date: string };
+export const build: { commit: string; date: string } | undefined = buildStamp;
+
 export const commandName: string = process.argv0;
 
 export function programText(path: string): string {
   return parts().text(path);
 }
 
+export function startWorker(path: string, workerData: object): Worker {
+  return parts().startWorker(path, workerData);
+}
+
 export function loginNodeArguments(): string[] {
   return [loginNodeRole];
+}
+
+export function selfArguments(): string[] {
+  return process.argv.slice(2);
+}
+
+export function gatewayArguments(): string[] {
+  return ['gateway'];
 }
 
 export function exitArguments(status: number): string[] {

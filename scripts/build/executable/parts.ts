@@ -1,4 +1,6 @@
 /** Where all code of the executable finds what lies beside it: on globalThis, for each part is a bundle of its own. */
+import type { Worker } from 'node:worker_threads';
+
 export const partsKey = 'andromedaParts';
 
 export interface Parts {
@@ -8,6 +10,8 @@ export interface Parts {
   addon(file: string): unknown;
   /** The text of a file below src/. */
   text(path: string): string;
+  /** Starts a thread that runs a part of the program. */
+  startWorker(part: string, workerData: object): Worker;
 }
 
 export function giveParts(parts: Parts): void {

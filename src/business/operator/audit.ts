@@ -6,8 +6,8 @@ import { listAuditEntries } from '../../store/audit.ts';
 import { listHeads } from '../../store/audit-heads.ts';
 import { findClusterByName } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
+import { findPersonByEmail } from '../../store/people.ts';
 import { fromTime, toTime } from '../../store/time.ts';
-import { findUserByEmail } from '../../store/users.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
@@ -59,7 +59,7 @@ export async function operatorListAuditHeads(
 /** A person by email, or an ID as it is: the trail outlives what it tells of. */
 async function personOf(db: Reader, person: string): Promise<string> {
   if (!person.includes('@')) return person;
-  const user = await findUserByEmail(db, person);
+  const user = await findPersonByEmail(db, person);
   if (!user) throw new DomainError('not_found', `There is no account for ${person}.`);
   return user.id;
 }

@@ -8,13 +8,13 @@ import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { abandonRelease } from '../../store/cluster-sides.ts';
 import { createCluster, findCluster, listAllClusters, startRelease } from '../../store/clusters.ts';
+import { runCommand } from '../../store/commands.ts';
 import type { Reader } from '../../store/index.ts';
 import { findClusterReport, findObservation } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every cluster there ever was, oldest first. */
 export async function operatorListClusters(
@@ -36,17 +36,18 @@ export function operatorCreateCluster(
   const { body, now } = request;
   checkLab({ clusters: [body] });
   checkHostSettings(deps.hostRules, body, undefined);
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorCreateCluster',
     meaning: [body],
     about: { target: body.name, details: `organization ${body.organization}` },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    const organization = await findOrganizationBySlug(tx.db, body.organization);
-    if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
-    const id = await createCluster(tx, { ...body, organizationId: organization.id }, now);
-    const about = { target: id, cluster_id: id, organization_id: organization.id };
-    return { result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now), about };
+    authorize: requireOperator,
+    async apply(tx) {
+      const organization = await findOrganizationBySlug(tx.db, body.organization);
+      if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
+      const id = await createCluster(tx, { ...body, organizationId: organization.id });
+      const about = { target: id, clusterId: id, organizationId: organization.id };
+      return { result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now), about };
+    },
   });
 }
 
@@ -58,18 +59,23 @@ export function operatorReleaseCluster(
   const clusterId = request.path.clusterID.toLowerCase();
   const { now } = request;
   const { abandon = false } = request.query;
-  const about = { target: clusterId, cluster_id: clusterId };
+  const about = { target: clusterId, clusterId };
   const meaning = abandon ? [clusterId, 'abandon'] : [clusterId];
-  const what = { operation: 'operatorReleaseCluster', meaning, about };
-  return operatorCommand(deps, request, what, async (tx, commandId) => {
-    const { name, organizationId } = await requireCluster(tx.db, clusterId);
-    await startRelease(tx, { clusterId, commandId }, now);
-    if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId), now);
-    const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
-    return {
-      result,
-      about: { details: abandon ? `${name}, abandoned` : name, organization_id: organizationId },
-    };
+  return runCommand(deps.store, request, {
+    operation: 'operatorReleaseCluster',
+    meaning,
+    about,
+    authorize: requireOperator,
+    async apply(tx, commandId) {
+      const { name, organizationId } = await requireCluster(tx.db, clusterId);
+      await startRelease(tx, { clusterId, commandId });
+      if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId));
+      const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
+      return {
+        result,
+        about: { details: abandon ? `${name}, abandoned` : name, organizationId },
+      };
+    },
   });
 }
 

@@ -2,9 +2,9 @@
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { SshSession } from '../../domain/ssh-session.ts';
+import { runCommand } from '../../store/commands.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** How people and login nodes know the gateway. */
 export async function operatorGetGateway(
@@ -22,7 +22,7 @@ export async function operatorListSessions(
   { caller }: BusinessRequest<'operatorListSessions'>,
 ): Promise<BusinessReply<'operatorListSessions'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
-  const oldestFirst = [...gateway.sessions()].sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1));
+  const oldestFirst = [...(await gateway.sessions())].sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1));
   return { sessions: oldestFirst.map(sessionBody) };
 }
 
@@ -32,15 +32,20 @@ export async function operatorCloseSession(
   request: BusinessRequest<'operatorCloseSession'>,
 ): Promise<CommandReply<BusinessReply<'operatorCloseSession'>>> {
   const id = request.path.sessionID;
-  const session = deps.gateway.sessions().find((one) => one.id === id);
+  const session = (await deps.gateway.sessions()).find((one) => one.id === id);
   const about = {
     target: id,
-    ...(session ? { cluster_id: session.clusterId, subject_user_id: session.userId } : {}),
+    ...(session ? { clusterId: session.clusterId, subjectUserId: session.userId } : {}),
   };
-  const what = { operation: 'operatorCloseSession', meaning: [id], about };
-  const reply = await operatorCommand(deps, request, what, async () => {
-    if (!session) throw new DomainError('not_found', 'There is no such session any more.');
-    return { result: sessionBody(session), about: { details: session.loginName } };
+  const reply = await runCommand(deps.store, request, {
+    operation: 'operatorCloseSession',
+    meaning: [id],
+    about,
+    authorize: requireOperator,
+    async apply() {
+      if (!session) throw new DomainError('not_found', 'There is no such session any more.');
+      return { result: sessionBody(session), about: { details: session.loginName } };
+    },
   });
   // Only what is in the trail is done; closing twice does no harm.
   deps.gateway.close(id, `An operator has closed this session: ${request.command.auditReason}`);

@@ -3,9 +3,10 @@
 import { isInService } from '../../domain/cluster.ts';
 import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
-import { isWiderRole } from '../../domain/grant.ts';
+import { type Grant, isSameGrant, isWiderRole } from '../../domain/grant.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster } from '../../store/clusters.ts';
+import { runCommand } from '../../store/commands.ts';
 import {
   createGrant,
   findGrant,
@@ -14,12 +15,11 @@ import {
   revokeGrant,
 } from '../../store/grants.ts';
 import type { Tx } from '../../store/index.ts';
+import { findOrCreatePerson } from '../../store/people.ts';
 import { fromTime, toTime } from '../../store/time.ts';
-import { findOrCreateUser } from '../../store/users.ts';
+import { grantBody, observeGrants } from '../grants.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { grantBody, observeGrants } from '../resource-grants.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every live grant, oldest first. */
 export async function operatorListGrants(
@@ -44,52 +44,48 @@ export function operatorCreateGrant(
   request: BusinessRequest<'operatorCreateGrant'>,
 ): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
   const { body, caller, now } = request;
-  const { relation, scope = null, role_id = null, allow_wider_role = false } = body;
+  const { relation, scope = null, role_id: roleId = null, allow_wider_role: isMeant = false } = body;
   const email = foldEmail(body.email);
   const clusterId = body.cluster_id.toLowerCase();
-  const expires_at = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
+  const expiresAt = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
   const where = scope === null ? clusterId : `${clusterId}/${scope}`;
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorCreateGrant',
-    meaning: [email, clusterId, relation, scope, role_id, expires_at],
+    meaning: [email, clusterId, relation, scope, roleId, expiresAt],
     about: {
       target: where,
-      cluster_id: clusterId,
-      details: `${relation}${role_id === null ? '' : ` as ${role_id}`} to ${email}`,
+      clusterId,
+      details: `${relation}${roleId === null ? '' : ` as ${roleId}`} to ${email}`,
     },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    // Only now: a replay is answered though the time has come.
-    if (expires_at !== null && fromTime(expires_at) <= now) {
-      throw new DomainError('invalid_request', 'expires_at has passed already.');
-    }
-    if (!allow_wider_role && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
-      throw new DomainError(
-        'invalid_request',
-        `The role ${role_id} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
-      );
-    }
-    const cluster = await findCluster(tx.db, clusterId);
-    if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
-    if (!isInService(cluster)) {
-      throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
-    }
-    const { userId } = await findOrCreateUser(tx, { email }, now);
-    const wanted = { resource_id: clusterId, relation, scope, role_id };
-    const same = (await listLiveGrants(tx.db, userId, now)).find((grant) =>
-      (['resource_id', 'relation', 'scope', 'role_id'] as const).every(
-        (field) => grant[field] === wanted[field],
-      ),
-    );
-    if (same)
-      throw new DomainError(
-        'invalid_state',
-        `${email} holds this grant already: ${same.id}. Revoke it first.`,
-      );
-    const grant = { ...wanted, user_id: userId, expires_at, granted_by: caller.userId };
-    const id = await createGrant(tx, grant, now);
-    const about = { target: id, subject_user_id: userId, organization_id: cluster.organizationId };
-    return { result: await grantReply(tx, id), about };
+    authorize: requireOperator,
+    async apply(tx) {
+      // Only now: a replay is answered though the time has come.
+      if (expiresAt !== null && fromTime(expiresAt) <= now) {
+        throw new DomainError('invalid_request', 'expires_at has passed already.');
+      }
+      if (!isMeant && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
+        throw new DomainError(
+          'invalid_request',
+          `The role ${roleId} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
+        );
+      }
+      const cluster = await findCluster(tx.db, clusterId);
+      if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+      if (!isInService(cluster)) {
+        throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
+      }
+      const { userId } = await findOrCreatePerson(tx, { email });
+      const wanted = { clusterId, userId, relation, scope, roleId };
+      const same = (await listLiveGrants(tx.db, userId, now)).find((grant) => isSameGrant(grant, wanted));
+      if (same)
+        throw new DomainError(
+          'invalid_state',
+          `${email} holds this grant already: ${same.id}. Revoke it first.`,
+        );
+      const id = await createGrant(tx, { ...wanted, expiresAt, grantedBy: caller.userId });
+      const about = { target: id, subjectUserId: userId, organizationId: cluster.organizationId };
+      return { result: operatorGrantBody(await requireGrant(tx, id)), about };
+    },
   });
 }
 
@@ -99,29 +95,30 @@ export function operatorRevokeGrant(
   request: BusinessRequest<'operatorRevokeGrant'>,
 ): Promise<CommandReply<BusinessReply<'operatorRevokeGrant'>>> {
   const { grantID: id } = request.path;
-  const what = { operation: 'operatorRevokeGrant', meaning: [id], about: { target: id } };
-  return operatorCommand(deps, request, what, async (tx) => {
-    const { grant, cluster_name } = await grantReply(tx, id);
-    await revokeGrant(tx, id, request.now);
-    const about = {
-      cluster_id: grant.resource_id,
-      subject_user_id: grant.user_id,
-      details: `${grant.relation} of ${grant.username}`,
-    };
-    return { result: { grant, cluster_name }, about };
+  return runCommand(deps.store, request, {
+    operation: 'operatorRevokeGrant',
+    meaning: [id],
+    about: { target: id },
+    authorize: requireOperator,
+    async apply(tx) {
+      const grant = await requireGrant(tx, id);
+      await revokeGrant(tx, id);
+      const about = {
+        clusterId: grant.clusterId,
+        subjectUserId: grant.userId,
+        details: `${grant.relation} of ${grant.email}`,
+      };
+      return { result: operatorGrantBody(grant), about };
+    },
   });
 }
 
-async function grantReply(tx: Tx, id: string) {
-  const found = await findGrant(tx.db, id);
-  if (!found) throw new DomainError('not_found', 'There is no such grant.');
-  const { revoked_at: _, ...grant } = found;
-  return operatorGrantBody(grant);
+async function requireGrant(tx: Tx, id: string): Promise<Grant> {
+  const grant = await findGrant(tx.db, id);
+  if (!grant) throw new DomainError('not_found', 'There is no such grant.');
+  return grant;
 }
 
-function operatorGrantBody({
-  cluster_name,
-  ...grant
-}: Awaited<ReturnType<typeof listAllLiveGrants>>[number]) {
-  return { grant: grantBody(grant), cluster_name };
+function operatorGrantBody(grant: Grant) {
+  return { grant: grantBody(grant), cluster_name: grant.clusterName };
 }

@@ -1,11 +1,11 @@
 /** With which identities people sign in, and making an account another identity's. */
 import type { CommandReply } from '../../domain/operation.ts';
+import { runCommand } from '../../store/commands.ts';
 import { listIdentities, updateIdentityAt } from '../../store/identities.ts';
 import type { Reader } from '../../store/index.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
 import { requirePerson } from './people.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** A person's identities, oldest first. */
 export async function operatorListIdentities(
@@ -24,19 +24,20 @@ export function operatorRebindIdentity(
 ): Promise<CommandReply<BusinessReply<'operatorRebindIdentity'>>> {
   const userId = request.path.userID;
   const { issuer, subject } = request.body;
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorRebindIdentity',
     meaning: [userId, issuer, subject ?? ''],
-    about: { target: userId, subject_user_id: userId, details: `at ${issuer}` },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    await requirePerson(tx.db, userId);
-    const before = await updateIdentityAt(tx, { userId, issuer, subject }, request.now);
-    const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
-    return {
-      result: await identitiesBody(tx.db, userId),
-      about: { details: `${change}, at ${issuer}`.slice(0, 500) },
-    };
+    about: { target: userId, subjectUserId: userId, details: `at ${issuer}` },
+    authorize: requireOperator,
+    async apply(tx) {
+      await requirePerson(tx.db, userId);
+      const before = await updateIdentityAt(tx, { userId, issuer, subject });
+      const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
+      return {
+        result: await identitiesBody(tx.db, userId),
+        about: { details: `${change}, at ${issuer}`.slice(0, 500) },
+      };
+    },
   });
 }
 

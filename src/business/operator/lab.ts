@@ -2,22 +2,22 @@
 import { isInService } from '../../domain/cluster.ts';
 import { checkHostSettings, type HostRules } from '../../domain/host-settings.ts';
 import { checkLab, type Lab } from '../../domain/lab.ts';
-import { type LabStep, planLab } from '../../domain/lab-plan.ts';
+import { type LabStep, planLabInParts } from '../../domain/lab-plan.ts';
 import type { RunningJob } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { restartPlan } from '../../domain/restart-plan.ts';
 import type { SlurmRollout } from '../../domain/slurm-settings.ts';
+import { runInParts } from '../../lib/event-loop.ts';
 import { listWantedUsers } from '../../store/access-list-users.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import { listAllClusters } from '../../store/clusters.ts';
+import { runCommand } from '../../store/commands.ts';
 import type { Reader, Store, Tx } from '../../store/index.ts';
 import { exportLab, takeSteps } from '../../store/lab.ts';
-import { findObservation, reportOf } from '../../store/observations.ts';
-import { toTime } from '../../store/time.ts';
-import { listDeactivatedEmails } from '../../store/users.ts';
+import { findObservation } from '../../store/observations.ts';
+import { listDeactivatedEmails } from '../../store/people.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 type Plan = BusinessReply<'operatorPlanLab'>;
 
@@ -33,13 +33,13 @@ export async function operatorExportLab(
 /** What applying a lab would do: found by doing it, and taking it back. */
 export async function operatorPlanLab(
   { store, hostRules }: BusinessDeps,
-  { caller, body, now }: BusinessRequest<'operatorPlanLab'>,
+  { caller, body }: BusinessRequest<'operatorPlanLab'>,
 ): Promise<BusinessReply<'operatorPlanLab'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { lab, prune = false } = body;
   checkLab(lab);
   return tryOut(store, async (tx) => {
-    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules, now });
+    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules });
     return plan;
   });
 }
@@ -49,54 +49,57 @@ export function operatorApplyLab(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorApplyLab'>,
 ): Promise<CommandReply<BusinessReply<'operatorApplyLab'>>> {
-  const { caller, command, now } = request;
+  const { caller, command } = request;
   const { hostRules } = deps;
   const { lab, prune = false } = request.body;
   checkLab(lab);
   const about = { target: 'lab', details: prune ? 'with prune' : '' };
-  const what = { operation: 'operatorApplyLab', meaning: [lab, prune], about };
-  return operatorCommand(deps, request, what, async (tx, commandId) => {
-    const { plan, steps } = await apply(tx, lab, {
-      prune,
-      actor: caller.userId,
-      commandId,
-      hostRules,
-      now,
-    });
-    for (const { action, kind, name, details } of steps) {
-      await appendAuditEntry(tx, {
-        at: toTime(now),
-        actor_user_id: caller.userId,
-        command_id: commandId,
-        operation: `operatorApplyLab.${kind}.${action}`,
-        target: name,
-        reason: command.auditReason,
-        source_address: caller.sourceAddress,
-        result: 'done',
-        details,
+  return runCommand(deps.store, request, {
+    operation: 'operatorApplyLab',
+    meaning: [lab, prune],
+    about,
+    authorize: requireOperator,
+    async apply(tx, commandId) {
+      const { plan, steps } = await apply(tx, lab, {
+        prune,
+        actor: caller.userId,
+        commandId,
+        hostRules,
       });
-    }
-    const count = steps.length === 1 ? '1 change' : `${steps.length} changes`;
-    return { result: plan, about: { details: [about.details, count].filter(Boolean).join(', ') } };
+      for (const { action, kind, name, details } of steps) {
+        await appendAuditEntry(tx, {
+          actorUserId: caller.userId,
+          commandId,
+          operation: `operatorApplyLab.${kind}.${action}`,
+          target: name,
+          reason: command.auditReason,
+          sourceAddress: caller.sourceAddress,
+          result: 'done',
+          details,
+        });
+      }
+      const count = steps.length === 1 ? '1 change' : `${steps.length} changes`;
+      return { result: plan, about: { details: [about.details, count].filter(Boolean).join(', ') } };
+    },
   });
 }
 
 async function apply(
   tx: Tx,
   lab: Lab,
-  options: { prune: boolean; actor: string; commandId: string | null; hostRules: HostRules; now: number },
+  options: { prune: boolean; actor: string; commandId: string | null; hostRules: HostRules },
 ): Promise<{ plan: Plan; steps: LabStep[] }> {
-  const { prune, actor, commandId, hostRules, now } = options;
-  const current = await exportLab(tx.db, now);
+  const { prune, actor, commandId, hostRules } = options;
+  const current = await exportLab(tx.db, tx.now);
   const deactivated = await listDeactivatedEmails(tx.db);
-  const steps = planLab(current, lab, { prune, now, deactivated });
+  const steps = await runInParts(planLabInParts(current, lab, { prune, now: tx.now, deactivated }));
   for (const step of steps) {
     if (step.kind !== 'cluster' || step.action === 'remove') continue;
     const before = current.clusters?.find(({ name }) => name === step.name);
     checkHostSettings(hostRules, step.cluster, before);
   }
   const before = await listSlurmAccounts(tx.db);
-  await takeSteps(tx, steps, { actor, commandId, now });
+  await takeSteps(tx, steps, { actor, commandId });
   const restarts = await listRestarts(tx.db, before);
   return {
     plan: {
@@ -118,13 +121,13 @@ interface SlurmCluster {
 async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
   const lists = new Map<string, SlurmCluster['accounts']>();
   const clusters: SlurmCluster[] = [];
-  for (const { id, name, state, scheduler, driver, organizationId: orgId } of await listAllClusters(db)) {
+  for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || !isInService({ state })) continue;
-    let accounts = lists.get(orgId);
+    let accounts = lists.get(organizationId);
     if (!accounts) {
-      const users = await listWantedUsers(db, orgId);
+      const users = await listWantedUsers(db, organizationId);
       accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
-      lists.set(orgId, accounts);
+      lists.set(organizationId, accounts);
     }
     clusters.push({ id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts });
   }
@@ -166,7 +169,7 @@ async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promis
 
 async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
   const observation = await findObservation(db, clusterId, 'slurm');
-  return observation ? (reportOf(observation).runningJobs ?? []) : [];
+  return observation?.report.runningJobs ?? [];
 }
 
 /** What a write would come to; nothing of it stays. */

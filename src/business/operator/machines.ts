@@ -1,12 +1,13 @@
 /** The machines of clusters, as operators see them and let them work. */
 import { isInService } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
+import type { Machine } from '../../domain/machine.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster, raiseDesiredGeneration } from '../../store/clusters.ts';
-import { findMachine, listMachines, type Machine, updateMachineState } from '../../store/machines.ts';
+import { runCommand } from '../../store/commands.ts';
+import { findMachine, listMachines, updateMachineState } from '../../store/machines.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** The machines that a cluster reports, by name. */
 export async function operatorListMachines(
@@ -46,32 +47,37 @@ async function setState(
   state: 'admitted' | 'quarantined',
 ): Promise<CommandReply<BusinessReply<'operatorAdmitMachine'>>> {
   const machineId = request.path.machineID.toLowerCase();
-  const { now } = request;
   const known = await findMachine(deps.store.read, machineId);
-  const home = known && (await findCluster(deps.store.read, known.cluster_id));
+  const home = known && (await findCluster(deps.store.read, known.clusterId));
   const about = {
     target: known?.id ?? 'machine',
-    organization_id: home?.organizationId ?? null,
-    cluster_id: home?.id ?? null,
+    organizationId: home?.organizationId ?? null,
+    clusterId: home?.id ?? null,
   };
-  return operatorCommand(deps, request, { operation, meaning: [machineId], about }, async (tx) => {
-    const machine = await findMachine(tx.db, machineId);
-    if (!machine) {
-      throw new DomainError('not_found', 'There is no such machine, or its cluster no longer reports it.');
-    }
-    const cluster = await findCluster(tx.db, machine.cluster_id);
-    if (!cluster || !isInService(cluster)) {
-      throw new DomainError('invalid_state', `The cluster of the machine is ${cluster?.state}.`);
-    }
-    if (machine.lifecycle_state === state) {
-      return { result: machineBody(machine), about: { details: `${machine.name} stays ${state}` } };
-    }
-    await updateMachineState(tx, machineId, state, now);
-    // What may run where is part of what the cluster is asked to be.
-    await raiseDesiredGeneration(tx, machine.cluster_id, now);
-    const updated = (await findMachine(tx.db, machineId)) ?? machine;
-    const details = `${machine.name}: ${machine.lifecycle_state} → ${state}`;
-    return { result: machineBody(updated), about: { details } };
+  return runCommand(deps.store, request, {
+    operation,
+    meaning: [machineId],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      const machine = await findMachine(tx.db, machineId);
+      if (!machine) {
+        throw new DomainError('not_found', 'There is no such machine, or its cluster no longer reports it.');
+      }
+      const cluster = await findCluster(tx.db, machine.clusterId);
+      if (!cluster || !isInService(cluster)) {
+        throw new DomainError('invalid_state', `The cluster of the machine is ${cluster?.state}.`);
+      }
+      if (machine.lifecycleState === state) {
+        return { result: machineBody(machine), about: { details: `${machine.name} stays ${state}` } };
+      }
+      await updateMachineState(tx, machineId, state);
+      // What may run where is part of what the cluster is asked to be.
+      await raiseDesiredGeneration(tx, machine.clusterId);
+      const updated = (await findMachine(tx.db, machineId)) ?? machine;
+      const details = `${machine.name}: ${machine.lifecycleState} → ${state}`;
+      return { result: machineBody(updated), about: { details } };
+    },
   });
 }
 
@@ -81,16 +87,16 @@ function machineBody({ report, ...machine }: Machine): BusinessReply<'operatorAd
   const { gpuModel, gpuCount, cpuCores, memoryGib } = report ?? {};
   return {
     id: machine.id,
-    cluster_id: machine.cluster_id,
+    cluster_id: machine.clusterId,
     name: machine.name,
-    lifecycle_state: machine.lifecycle_state,
+    lifecycle_state: machine.lifecycleState,
     ...(gpuModel === undefined ? {} : { gpu_model: gpuModel }),
     ...(gpuCount === undefined ? {} : { gpu_count: gpuCount }),
     ...(cpuCores === undefined ? {} : { cpu_cores: cpuCores }),
     ...(memoryGib === undefined ? {} : { memory_gib: memoryGib }),
     ...(report === undefined ? {} : { ready: report.ready, phase: report.phase }),
-    ...(machine.observed_at === null ? {} : { observed_at: machine.observed_at }),
-    created_at: machine.created_at,
-    updated_at: machine.updated_at,
+    ...(machine.observedAt === null ? {} : { observed_at: machine.observedAt }),
+    created_at: machine.createdAt,
+    updated_at: machine.updatedAt,
   };
 }

@@ -1,9 +1,10 @@
 /** Organizations, as operators see and make them. */
 import { foldEmail } from '../../domain/email.ts';
 import type { CommandReply } from '../../domain/operation.ts';
+import { runCommand } from '../../store/commands.ts';
 import type { Reader } from '../../store/index.ts';
-import { listAllGrantedPermissions, listMembers } from '../../store/members.ts';
-import { createMembership } from '../../store/memberships.ts';
+import { createMembership } from '../../store/membership-changes.ts';
+import { listAllGrantedPermissions, listMembers } from '../../store/memberships.ts';
 import {
   createOrganization,
   listOrganizations,
@@ -12,12 +13,11 @@ import {
   updateAutoJoinDomains,
   updateOrganizationName,
 } from '../../store/organizations.ts';
-import { findOrCreateUser } from '../../store/users.ts';
+import { findOrCreatePerson } from '../../store/people.ts';
 import { membershipBody } from '../me.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every organization, oldest first. */
 export async function operatorListOrganizations(
@@ -33,24 +33,25 @@ export function operatorCreateOrganization(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorCreateOrganization'>,
 ): Promise<CommandReply<BusinessReply<'operatorCreateOrganization'>>> {
-  const { body, caller, now } = request;
+  const { body, caller } = request;
   const { slug, display_name, owner_username } = body;
   const domains = body.auto_join_domains ?? [];
   const email = foldEmail(body.owner_email);
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorCreateOrganization',
     meaning: [slug, display_name, email, owner_username ?? '', [...domains].sort()],
     about: { target: slug, details: `owner ${email}` },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    const made = { slug, displayName: display_name, autoJoinDomains: domains, createdBy: caller.userId };
-    const orgId = await createOrganization(tx, made);
-    const { userId } = await findOrCreateUser(tx, { email }, now);
-    await createMembership(tx, { orgId, userId, email, role: 'owner', username: owner_username });
-    return {
-      result: await organizationReply(tx.db, orgId),
-      about: { organization_id: orgId, subject_user_id: userId },
-    };
+    authorize: requireOperator,
+    async apply(tx) {
+      const made = { slug, displayName: display_name, autoJoinDomains: domains, createdBy: caller.userId };
+      const organizationId = await createOrganization(tx, made);
+      const { userId } = await findOrCreatePerson(tx, { email });
+      await createMembership(tx, { organizationId, userId, email, role: 'owner', username: owner_username });
+      return {
+        result: await organizationReply(tx.db, organizationId),
+        about: { organizationId, subjectUserId: userId },
+      };
+    },
   });
 }
 
@@ -59,24 +60,29 @@ export function operatorUpdateOrganization(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorUpdateOrganization'>,
 ): Promise<CommandReply<BusinessReply<'operatorUpdateOrganization'>>> {
-  const orgId = request.path.orgID;
+  const organizationId = request.path.orgID;
   const { display_name, auto_join_domains: domains } = request.body;
   const details = [
     display_name === undefined ? '' : `name → ${display_name}`,
     domains === undefined ? '' : `domains → ${domains.join(', ') || 'none'}`,
   ];
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorUpdateOrganization',
-    meaning: [orgId, display_name ?? null, domains ? [...domains].sort() : null],
-    about: { target: orgId, organization_id: orgId, details: details.filter(Boolean).join('; ') },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    await requireOrganization(tx.db, orgId);
-    if (display_name !== undefined) {
-      await updateOrganizationName(tx, { orgId, displayName: display_name });
-    }
-    if (domains) await updateAutoJoinDomains(tx, { orgId, domains });
-    return { result: await organizationReply(tx.db, orgId) };
+    meaning: [organizationId, display_name ?? null, domains ? [...domains].sort() : null],
+    about: {
+      target: organizationId,
+      organizationId,
+      details: details.filter(Boolean).join('; '),
+    },
+    authorize: requireOperator,
+    async apply(tx) {
+      await requireOrganization(tx.db, organizationId);
+      if (display_name !== undefined) {
+        await updateOrganizationName(tx, { organizationId, displayName: display_name });
+      }
+      if (domains) await updateAutoJoinDomains(tx, { organizationId, domains });
+      return { result: await organizationReply(tx.db, organizationId) };
+    },
   });
 }
 
@@ -85,13 +91,18 @@ export function operatorRetireOrganization(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorRetireOrganization'>,
 ): Promise<CommandReply<BusinessReply<'operatorRetireOrganization'>>> {
-  const orgId = request.path.orgID;
-  const about = { target: orgId, organization_id: orgId };
-  const what = { operation: 'operatorRetireOrganization', meaning: [orgId], about };
-  return operatorCommand(deps, request, what, async (tx) => {
-    await requireOrganization(tx.db, orgId);
-    await retireOrganization(tx, orgId);
-    return { result: await organizationReply(tx.db, orgId) };
+  const organizationId = request.path.orgID;
+  const about = { target: organizationId, organizationId };
+  return runCommand(deps.store, request, {
+    operation: 'operatorRetireOrganization',
+    meaning: [organizationId],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      await requireOrganization(tx.db, organizationId);
+      await retireOrganization(tx, organizationId);
+      return { result: await organizationReply(tx.db, organizationId) };
+    },
   });
 }
 
@@ -115,9 +126,9 @@ export async function operatorListMembers(
   };
 }
 
-async function organizationReply(db: Reader, orgId: string) {
-  const [summary] = await listOrganizations(db, orgId);
-  if (!summary) throw new Error(`organization ${orgId} is gone`);
+async function organizationReply(db: Reader, organizationId: string) {
+  const [summary] = await listOrganizations(db, organizationId);
+  if (!summary) throw new Error(`organization ${organizationId} is gone`);
   return summaryBody(summary);
 }
 

@@ -6,25 +6,25 @@ import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
+import type { Person } from '../../domain/person.ts';
 import { holdsStaffKey } from '../../domain/staff.ts';
+import { runCommand } from '../../store/commands.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
 import type { Reader, Tx } from '../../store/index.ts';
-import { listMembershipsOf } from '../../store/members.ts';
-import { removeMembership } from '../../store/memberships.ts';
+import { removeMembership } from '../../store/membership-changes.ts';
+import { listMembershipsOf } from '../../store/memberships.ts';
 import { setPassword } from '../../store/passwords.ts';
-import { listSshKeys, revokeSshKey } from '../../store/ssh-keys.ts';
 import {
-  findOrCreateUser,
-  findUser,
+  findOrCreatePerson,
+  findPerson,
   listPeople,
   listStaffKeys,
-  type Person,
   updateLifecycle,
   updateStaffKeys,
-} from '../../store/users.ts';
+} from '../../store/people.ts';
+import { listSshKeys, revokeSshKey } from '../../store/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
 
@@ -50,16 +50,17 @@ export function operatorCreatePerson(
 ): PersonReply {
   const { name, staff_keys: keys = [] } = request.body;
   const email = foldEmail(request.body.email);
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorCreatePerson',
     meaning: [email, name ?? '', [...keys].sort()],
     about: { target: email, details: keys.length > 0 ? `staff keys ${keys.join(', ')}` : '' },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    const { userId, created } = await findOrCreateUser(tx, { email, displayName: name }, request.now);
-    if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
-    await updateStaffKeys(tx, { userId, keys }, request.now);
-    return { result: await personReply(tx, userId), about: { subject_user_id: userId } };
+    authorize: requireOperator,
+    async apply(tx) {
+      const { userId, created } = await findOrCreatePerson(tx, { email, displayName: name });
+      if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
+      await updateStaffKeys(tx, { userId, keys });
+      return { result: await personReply(tx, userId), about: { subjectUserId: userId } };
+    },
   });
 }
 
@@ -76,7 +77,7 @@ export function operatorSetStaffKeys(
   };
   return changePerson(deps, request, what, async (tx, userId) => {
     await requireActive(tx, userId);
-    await updateStaffKeys(tx, { userId, keys }, request.now);
+    await updateStaffKeys(tx, { userId, keys });
   });
 }
 
@@ -89,9 +90,8 @@ export async function operatorSetPassword(
   const { password } = request.body;
   // Hashing is work, so it is done only for those who may; the command refuses the others.
   const mayDo = holdsStaffKey(await listStaffKeys(store.read, request.caller.userId), 'staff.operate');
-  const user = mayDo ? await findUser(store.read, request.path.userID) : undefined;
-  const hash =
-    user && (await hashPassword?.(password, { email: user.primary_email, displayName: user.display_name }));
+  const user = mayDo ? await findPerson(store.read, request.path.userID) : undefined;
+  const hash = user && (await hashPassword?.(password, user));
   const what = {
     operation: 'operatorSetPassword',
     meaning: [mayDo ? await fingerprint(password, request.command.idempotencyKey) : ''],
@@ -105,7 +105,7 @@ export async function operatorSetPassword(
       );
     }
     await requireActive(tx, userId);
-    await setPassword(tx, { userId, hash, now: request.now });
+    await setPassword(tx, { userId, hash });
   });
 }
 
@@ -118,12 +118,12 @@ export function operatorDeactivatePerson(
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
     for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
-      await removeMembership(tx, { orgId: organizationId, userId });
+      await removeMembership(tx, { organizationId, userId });
     }
-    for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id, now);
+    for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id);
     for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
-    await updateStaffKeys(tx, { userId, keys: [] }, now);
-    await updateLifecycle(tx, { userId, state: 'deactivated' }, now);
+    await updateStaffKeys(tx, { userId, keys: [] });
+    await updateLifecycle(tx, { userId, state: 'deactivated' });
   });
 }
 
@@ -134,7 +134,7 @@ export function operatorReactivatePerson(
 ): PersonReply {
   const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
   return changePerson(deps, request, what, async (tx, userId) => {
-    await updateLifecycle(tx, { userId, state: 'active' }, request.now);
+    await updateLifecycle(tx, { userId, state: 'active' });
   });
 }
 
@@ -145,40 +145,46 @@ function changePerson(
   change: (tx: Tx, userId: string) => Promise<void>,
 ): PersonReply {
   const userId = request.path.userID;
-  const about = { target: userId, subject_user_id: userId, details };
-  return operatorCommand(deps, request, { operation, meaning: [userId, ...meaning], about }, async (tx) => {
-    await requirePerson(tx.db, userId);
-    await change(tx, userId);
-    return { result: await personReply(tx, userId) };
+  const about = { target: userId, subjectUserId: userId, details };
+  return runCommand(deps.store, request, {
+    operation,
+    meaning: [userId, ...meaning],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      await requirePerson(tx.db, userId);
+      await change(tx, userId);
+      return { result: await personReply(tx, userId) };
+    },
   });
 }
 
 /** The person with this ID. Throws `not_found`. */
 export async function requirePerson(db: Reader, userId: string): Promise<Person> {
-  const user = await findUser(db, userId);
+  const user = await findPerson(db, userId);
   if (user?.kind !== 'person') throw new DomainError('not_found', 'There is no such person.');
   return user;
 }
 
 async function requireActive(tx: Tx, userId: string): Promise<void> {
-  const { lifecycle_state } = await requirePerson(tx.db, userId);
-  if (lifecycle_state !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
+  const { lifecycleState } = await requirePerson(tx.db, userId);
+  if (lifecycleState !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
 }
 
 async function personReply(tx: Tx, userId: string) {
   return personBody(await requirePerson(tx.db, userId));
 }
 
-function personBody({
-  id,
-  primary_email,
-  display_name,
-  lifecycle_state,
-  staffKeys,
-  created_at,
-  updated_at,
-}: Person) {
-  return { id, primary_email, display_name, lifecycle_state, staff_keys: staffKeys, created_at, updated_at };
+function personBody(person: Person) {
+  return {
+    id: person.id,
+    primary_email: person.email,
+    display_name: person.displayName,
+    lifecycle_state: person.lifecycleState,
+    staff_keys: person.staffKeys,
+    created_at: person.createdAt,
+    updated_at: person.updatedAt,
+  };
 }
 
 /** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */

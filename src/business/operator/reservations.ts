@@ -4,12 +4,12 @@ import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { Reservation } from '../../domain/reservation.ts';
 import { findCluster } from '../../store/clusters.ts';
-import { findMembership } from '../../store/members.ts';
+import { runCommand } from '../../store/commands.ts';
+import { findMembership } from '../../store/memberships.ts';
 import * as reservations from '../../store/reservations.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { organizationNotFound } from '../organizations.ts';
-import { operatorCommand } from './command.ts';
-import { requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './staff.ts';
 
 /** The organization's reservations, oldest first. */
 export async function listReservations(
@@ -43,31 +43,32 @@ export async function operatorCreateReservation(
   const clusterId = body.cluster_id.toLowerCase();
   const nodeCount = body.node_count;
   const endsAt = body.ends_at === undefined ? null : Date.parse(body.ends_at);
-  const what = {
+  return runCommand(deps.store, request, {
     operation: 'operatorCreateReservation',
     meaning: [clusterId, nodeCount, endsAt],
-    about: { target: 'reservation', cluster_id: clusterId },
-  };
-  return operatorCommand(deps, request, what, async (tx) => {
-    // Only now: a replay is answered though the time has come.
-    if (endsAt !== null && endsAt <= now) {
-      throw new DomainError('invalid_request', '`ends_at` must be a time in the future.');
-    }
-    const cluster = await findCluster(tx.db, clusterId);
-    if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
-    if (!isInService(cluster)) {
-      throw new DomainError('invalid_state', `The cluster is ${cluster.state}; its nodes are given back.`);
-    }
-    const { reservationId } = recordAt(cluster, now);
-    if (reservationId !== null) {
-      const message = `The cluster has the reservation ${reservationId}; end it first.`;
-      throw new DomainError('invalid_state', message);
-    }
-    const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt });
-    const until = made.endsAt === null ? '' : ` until ${made.endsAt}`;
-    const details = `${nodeCount} nodes of ${cluster.name}${until}`;
-    const about = { target: made.id, organization_id: cluster.organizationId, details };
-    return { result: reservationBody(made), about };
+    about: { target: 'reservation', clusterId },
+    authorize: requireOperator,
+    async apply(tx) {
+      // Only now: a replay is answered though the time has come.
+      if (endsAt !== null && endsAt <= now) {
+        throw new DomainError('invalid_request', '`ends_at` must be a time in the future.');
+      }
+      const cluster = await findCluster(tx.db, clusterId);
+      if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+      if (!isInService(cluster)) {
+        throw new DomainError('invalid_state', `The cluster is ${cluster.state}; its nodes are given back.`);
+      }
+      const { reservationId } = recordAt(cluster, now);
+      if (reservationId !== null) {
+        const message = `The cluster has the reservation ${reservationId}; end it first.`;
+        throw new DomainError('invalid_state', message);
+      }
+      const made = await reservations.createReservation(tx, cluster, { nodeCount, endsAt });
+      const until = made.endsAt === null ? '' : ` until ${made.endsAt}`;
+      const details = `${nodeCount} nodes of ${cluster.name}${until}`;
+      const about = { target: made.id, organizationId: cluster.organizationId, details };
+      return { result: reservationBody(made), about };
+    },
   });
 }
 
@@ -81,17 +82,22 @@ export async function operatorEndReservation(
   const known = await reservations.findReservation(deps.store.read, reservationId, now);
   const about = {
     target: known?.id ?? 'reservation',
-    organization_id: known?.organizationId ?? null,
-    cluster_id: known?.clusterId ?? null,
+    organizationId: known?.organizationId ?? null,
+    clusterId: known?.clusterId ?? null,
   };
-  const what = { operation: 'operatorEndReservation', meaning: [reservationId], about };
-  return operatorCommand(deps, request, what, async (tx) => {
-    const reservation = await reservations.findReservation(tx.db, reservationId, now);
-    if (!reservation) throw new DomainError('not_found', 'There is no such reservation.');
-    const ended = await reservations.endReservation(tx, reservation);
-    const details =
-      reservation.state === 'ended' ? `had ended at ${ended.endedAt}` : `${ended.nodeCount} nodes`;
-    return { result: reservationBody(ended), about: { details } };
+  return runCommand(deps.store, request, {
+    operation: 'operatorEndReservation',
+    meaning: [reservationId],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      const reservation = await reservations.findReservation(tx.db, reservationId, now);
+      if (!reservation) throw new DomainError('not_found', 'There is no such reservation.');
+      const ended = await reservations.endReservation(tx, reservation);
+      const details =
+        reservation.state === 'ended' ? `had ended at ${ended.endedAt}` : `${ended.nodeCount} nodes`;
+      return { result: reservationBody(ended), about: { details } };
+    },
   });
 }
 

@@ -1,8 +1,7 @@
 /** `andromeda admin plan`, `apply` and `export`: the installation as one file. */
 
 import type { Answer } from '../answer.ts';
-import { ask, isAttended } from '../ask.ts';
-import { failure } from '../exit.ts';
+import { confirm, isAttended } from '../ask.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
@@ -35,12 +34,12 @@ function planOf(api: Reader, body: LabRequest, file: string): Promise<Business['
 }
 
 /** Where somebody can answer, shows what would be lost and asks. */
-async function confirm(api: Reader, body: LabRequest, file: string): Promise<void> {
+async function confirmLoss(api: Reader, body: LabRequest, file: string): Promise<void> {
   if (!isAttended()) return;
   const planned = await planOf(api, body, file);
   if (!isDestructive(planned)) return;
   printMessage(`${describePlan(planned, '')}\n`);
-  if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
+  await confirm('Go on?');
 }
 
 export const plan = reads<LabOptions>({
@@ -61,7 +60,7 @@ export const apply = writes<LabOptions & { yes?: true }>({
   flags: [...flags, optional('--yes', 'without asking')],
   async run({ api, options }): Promise<Answer> {
     const body = await read(options);
-    if (!options.yes) await confirm(api, body, options.file);
+    if (!options.yes) await confirmLoss(api, body, options.file);
     const json = await api.post('/operator/lab', { body, about: options.file });
     return { json, text: describePlan(json, 'Nothing to change.') };
   },

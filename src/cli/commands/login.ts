@@ -1,5 +1,6 @@
 /** `andromeda auth login`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628). */
 import { visibleLine } from '../../domain/visible-text.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import { offerBrowser } from '../browser.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { failure, type Outcome, usage } from '../exit.ts';
@@ -35,14 +36,14 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
   });
 }
 
-/** What lies in the way of the new session is found before the walk to the browser, not after it. */
+/** Problems with storing the session are found before the person is sent to the browser, not after. */
 async function replaceDamaged(state: LocalState, profile: string): Promise<void> {
   const aside = await state.exclusively(profile, () => state.setAsideDamaged(profile));
   if (aside !== undefined)
     printMessage(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
 }
 
-/** A platform names its issuer itself, so whoever comes there first learns where their password goes. */
+/** A platform names its issuer itself, so on the first visit the person is shown where their password goes. */
 function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: string }): void {
   if (new URL(platformUrl).origin === new URL(issuer).origin) return;
   printMessage(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
@@ -78,7 +79,7 @@ async function finish(
 ): Promise<Outcome> {
   const me = await getMe(session, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    return { status: undefined, message: error instanceof Error ? error.message : String(error) };
+    return { status: undefined, message: messageOf(error) };
   });
   if ('user' in me) {
     await store(state, selection, { ...session, user: me.user });

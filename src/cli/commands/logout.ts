@@ -1,4 +1,5 @@
 /** `andromeda auth logout`: ends the session at the issuer (RFC 7009) and here. */
+import { messageOf } from '../../lib/error-message.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
 import { print, printMessage } from '../output.ts';
@@ -27,8 +28,9 @@ export async function logout(options: EnvironmentOptions): Promise<Outcome> {
     try {
       await revoke(session);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      printMessage(`The session was deleted here, but could not be revoked at the issuer: ${reason}`);
+      printMessage(
+        `The session was deleted here, but could not be revoked at the issuer: ${messageOf(error)}`,
+      );
     } finally {
       await state.sessions.delete(key);
     }

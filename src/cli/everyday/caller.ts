@@ -1,8 +1,9 @@
 /** Who is signed in, and the organizations they belong to. */
 
-import { CliError, usage } from '../exit.ts';
+import { CliError, failure, usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
+import { isObject } from '../net/request.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { optional } from '../verb.ts';
 
@@ -21,8 +22,16 @@ const kind: PickKind<Organization> = {
   idOf: ({ id }) => id,
 };
 
-export function findMe(api: Reader): Promise<Business['Me']> {
-  return api.get('/me');
+/** The caller. Nearly every command begins here, so an answer of another kind of server is refused here. */
+export async function findMe(api: Reader): Promise<Business['Me']> {
+  const me = await api.get('/me');
+  const memberships: unknown = me.memberships;
+  const isUnderstood =
+    isObject(me.user) &&
+    Array.isArray(memberships) &&
+    memberships.every((one) => isObject(one) && typeof one.org_id === 'string');
+  if (isUnderstood) return me;
+  throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
 }
 
 /** The caller's organizations, or only the one they name. An ID may be of another, which shares a cluster with them. */

@@ -5,8 +5,7 @@ import type { operations } from '../../api/business.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
 import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import { type Answer, printer } from '../answer.ts';
-import { ask, isAttended } from '../ask.ts';
-import { failure } from '../exit.ts';
+import { confirm, isAttended } from '../ask.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
@@ -63,7 +62,7 @@ async function confirmRevocation(key: SshKey, keys: readonly SshKey[]): Promise<
     `${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the`,
   );
   printMessage('clusters: their nodes restart, and jobs that run on them end, those of other people too.');
-  if (!/^y(es)?$/i.test((await ask('Revoke it? [y/N] ')).trim())) throw failure('Nothing was changed.');
+  await confirm('Revoke it?');
 }
 
 export const keys: Noun = {

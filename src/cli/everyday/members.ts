@@ -27,13 +27,18 @@ export async function findMember(api: Reader, organization: Organization, wanted
   return pick(kind, await listMembers(api, organization), wanted.includes('@') ? foldEmail(wanted) : wanted);
 }
 
+/** A member of the organization that the options name, and how paths name them. */
+async function findPath(api: Reader, options: OrgOptions, email: string) {
+  const organization = await findOrganization(api, options);
+  const { user_id: userID } = await findMember(api, organization, email);
+  return { organization, path: { orgID: organization.id, userID } };
+}
+
 /** The keys a member was granted; what is not one's own takes members.manage. */
 export function readPermissions(
   api: Reader,
-  { id }: Organization,
-  userId: string,
+  path: { orgID: string; userID: string },
 ): Promise<Business['MemberPermissions']> {
-  const path = { orgID: id, userID: userId };
   return api.get('/organizations/{orgID}/members/{userID}/permissions', { path });
 }
 
@@ -58,16 +63,14 @@ async function change(
   names: readonly string[],
   edit: (held: ReadonlySet<string>, keys: readonly string[]) => string[],
 ): Promise<Answer> {
-  const organization = await findOrganization(api, options);
-  const { user_id: userId } = await findMember(api, organization, email);
-  const held = await readPermissions(api, organization, userId);
+  const { path } = await findPath(api, options, email);
+  const held = await readPermissions(api, path);
   if (held.role !== 'member')
     throw new CliError('conflict', `${email} is ${held.role}, which includes every permission.`);
   const before = new Set(held.permissions);
   const permissions = edit(before, await expand(api, names)).sort();
   if (permissions.length === before.size && permissions.every((key) => before.has(key)))
     return { ...memberPermissions.one(held), message: 'Nothing to change.' };
-  const path = { orgID: organization.id, userID: userId };
   const json = await api.put('/organizations/{orgID}/members/{userID}/permissions', {
     path,
     body: { permissions },
@@ -91,7 +94,10 @@ export const members: Noun = {
         if (!options.permissions) return membershipTable.many({ members }, members);
         const rows = [];
         for (const member of members) {
-          const { permissions } = await readPermissions(api, organization, member.user_id);
+          const { permissions } = await readPermissions(api, {
+            orgID: organization.id,
+            userID: member.user_id,
+          });
           rows.push({ ...member, permissions });
         }
         return memberTable.many({ members: rows }, rows);
@@ -103,11 +109,9 @@ export const members: Noun = {
       example: 'members show bob@physics.example',
       flags: [orgFlag],
       async run({ api, options }, email = '') {
-        const organization = await findOrganization(api, options);
-        const { user_id: userId } = await findMember(api, organization, email);
-        const path = { orgID: organization.id, userID: userId };
+        const { path } = await findPath(api, options, email);
         const [held, access] = await Promise.all([
-          readPermissions(api, organization, userId),
+          readPermissions(api, path),
           api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path }),
         ]);
         const tables = [memberPermissions.one(held), kubernetesAccess.many(access, access.clusters)];
@@ -155,9 +159,7 @@ export const members: Noun = {
       example: 'members role cy@physics.example admin',
       flags: [orgFlag],
       async run({ api, options }, email = '', role) {
-        const organization = await findOrganization(api, options);
-        const { user_id: userId } = await findMember(api, organization, email);
-        const path = { orgID: organization.id, userID: userId };
+        const { path } = await findPath(api, options, email);
         const answer = await api.put('/organizations/{orgID}/members/{userID}/role', {
           path,
           body: { role },
@@ -171,9 +173,7 @@ export const members: Noun = {
       example: "members remove cy@physics.example --reason 'left the lab'",
       flags: [orgFlag],
       async run({ api, options }, email = '') {
-        const organization = await findOrganization(api, options);
-        const { user_id: userId } = await findMember(api, organization, email);
-        const path = { orgID: organization.id, userID: userId };
+        const { organization, path } = await findPath(api, options, email);
         const json = await api.post('/organizations/{orgID}/members/{userID}/remove', { path });
         return { json, text: '', message: `${email} is no longer a member of ${organization.slug}.` };
       },

@@ -1,7 +1,7 @@
 /** `andromeda slurm-config`: a cluster's Slurm configuration as YAML, or the one that new clusters start with. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Answer } from '../answer.ts';
-import { ask, isAttended } from '../ask.ts';
+import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import type { Platform, PlatformReader, Reader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
@@ -62,14 +62,18 @@ async function findTarget(
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
-async function confirm(target: Target, before: Configuration, after: Configuration): Promise<void> {
+async function confirmReplacement(
+  target: Target,
+  before: Configuration,
+  after: Configuration,
+): Promise<void> {
   if (target.isDefault || !isAttended()) return;
   printMessage(`This closes the SSH sessions that are open on ${target.name}.`);
   if (!isDeepStrictEqual(before.computeS6Packages, after.computeS6Packages))
     printMessage(
       'It restarts every compute node, and jobs that run there end: computeS6Packages is another.',
     );
-  if (!/^y(es)?$/i.test((await ask('Go on? [y/N] ')).trim())) throw failure('Nothing was changed.');
+  await confirm('Go on?');
 }
 
 async function replace(
@@ -78,7 +82,7 @@ async function replace(
   { before, after, about, yes }: { before: Configuration; after: Configuration; about: string; yes: boolean },
 ): Promise<Answer> {
   if (isDeepStrictEqual(before, after)) return { json: before, text: '', message: 'Nothing to change.' };
-  if (!yes) await confirm(target, before, after);
+  if (!yes) await confirmReplacement(target, before, after);
   const json = await target.replace(platform, after, about);
   return { json, text: '', message: `The Slurm configuration of ${target.name} is set.` };
 }

@@ -1,7 +1,7 @@
 /** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { ask, isAttended } from '../ask.ts';
+import { confirm, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
@@ -63,7 +63,7 @@ async function offerKey(api: Api): Promise<void> {
   printMessage(
     'Your first key makes your account on the clusters: their nodes restart, and jobs that run on them end.',
   );
-  if (!/^y(es)?$/i.test((await ask('Register it? [y/N] ')).trim())) throw failure('Nothing was changed.');
+  await confirm('Register it?');
   await registerKey(api, key.material, key.file);
 }
 

@@ -117,20 +117,16 @@ const waitForPermission = reads<WaitOptions>({
       organization,
       email ?? (await findMe(api)).user.primary_email,
     );
+    const path = { orgID: organization.id, userID: userId };
     const { clusters, hidden } = await listClusters({ api, platform }, { org: organization.id });
     if (hidden.length > 0)
       throw new CliError('forbidden', 'What has reached the clusters is shown to who holds clusters.read.');
     const concerned = slurmClusters(clusters);
     const found = await waitFor(timeoutMs, async () => {
       const [held, kubernetes] = await Promise.all([
-        readPermissions(api, organization, userId),
+        readPermissions(api, path),
         // A server of an earlier version has no such path.
-        unless(
-          ['notFound'],
-          api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', {
-            path: { orgID: organization.id, userID: userId },
-          }),
-        ),
+        unless(['notFound'], api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path })),
       ]);
       const waiting = (kubernetes?.clusters ?? []).filter(
         ({ state }) => state !== 'applied' && state !== 'none',
@@ -142,8 +138,8 @@ const waitForPermission = reads<WaitOptions>({
         return { done: false, missing: missing.join('; '), found: [] };
       }
       return checkAll(concerned, async ({ id }) => {
-        const path = { orgID: organization.id, clusterID: id };
-        const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path });
+        const ofCluster = { orgID: organization.id, clusterID: id };
+        const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path: ofCluster });
         const observed = await unless(['notFound'], access);
         return { lack: lackOfPermission(observed, held), observed };
       });

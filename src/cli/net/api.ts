@@ -126,6 +126,7 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
 function judge<T>(api: string, url: URL, status: number, body: unknown, about: string | undefined): T {
   if (status >= 200 && status < 300) {
     if (body === undefined) throw failure(`${url.origin} did not answer with JSON; is it ${api}?`);
+    if (!isObject(body)) throw failure(`${url.origin} did not answer with a JSON object; is it ${api}?`);
     return body as T;
   }
   const refusal = isObject(body) ? body : {};

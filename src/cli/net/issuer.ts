@@ -1,6 +1,7 @@
 /** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/visible-text.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import { CliError, failure } from '../exit.ts';
 import { codeOf, describeTransport } from './transport-error.ts';
 import { isSafeUrl } from './url.ts';
@@ -110,7 +111,7 @@ export function explain(error: unknown, issuer: string, signal?: AbortSignal): u
   const status = answeredStatus(error);
   if (status !== undefined)
     return failure(`${issuer} answered ${status}${status >= 500 ? '; try again later' : ''}.`, error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return failure(`${issuer} cannot be used: ${visibleLine(message)}.`, error);
 }
 

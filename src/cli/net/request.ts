@@ -39,7 +39,7 @@ export async function send(wanted: HttpRequest): Promise<IncomingMessage> {
   });
 }
 
-/** Ends a body of which nothing comes any more. That whoever reads it takes their time is another matter. */
+/** Ends a body of which nothing arrives any more; a slow reader on this side does not count. */
 function watchBody(response: IncomingMessage, error: () => Error, timeoutMs: number): void {
   const { socket } = response;
   let before = socket.bytesRead;

@@ -30,7 +30,7 @@ export async function storedSession(state: LocalState, selection: Selection): Pr
 
 /**
  * A session with an access token that is good for a request, refreshed when it has to be (contract, "Session
- * storage"). Issuers take a refresh token once: whoever comes second waits for the lock and then finds the
+ * storage"). Issuers take a refresh token once: a second process waits for the lock and then finds the
  * session that the first has stored.
  */
 export async function freshSession(

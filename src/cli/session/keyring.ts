@@ -3,6 +3,7 @@
  * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
  */
 import { visibleLine } from '../../domain/visible-text.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import { leaveThreadBehind } from '../end-process.ts';
 import { failure } from '../exit.ts';
 import { printMessage } from '../output.ts';
@@ -58,7 +59,7 @@ async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   try {
     return await work(await import('@napi-rs/keyring'));
   } catch (error) {
-    const message = visibleLine(error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+    const message = visibleLine(messageOf(error)).replace(/\.$/, '');
     const reason = isAbsent.test(message) ? 'there is none here' : message;
     throw failure(`The credential store cannot be used: ${reason}.`, error);
   }

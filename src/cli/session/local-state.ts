@@ -110,7 +110,7 @@ function chosenStore(env: NodeJS.ProcessEnv): 'keyring' | 'file' | undefined {
   throw usage(`ANDROMEDA_CREDENTIAL_STORE is '${store}'; it may be keyring or file.`);
 }
 
-/** Native code, which only who keeps sessions there should have to load. */
+/** Native code, loaded only where sessions are stored there. */
 function keyring() {
   return import('./keyring.ts');
 }

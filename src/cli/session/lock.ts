@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { open, readFile, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../lib/error-message.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 
@@ -46,7 +47,7 @@ async function create(path: string, holder: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-    throw failure(`${path} cannot be written: ${error instanceof Error ? error.message : error}.`, error);
+    throw failure(`${path} cannot be written: ${messageOf(error)}.`, error);
   }
 }
 

@@ -1,10 +1,11 @@
 /**
- * What is kept of a profile on the disk, readable by its owner alone: the environment it is bound to, the sessions
+ * A profile's file, readable by its owner alone: the environment it is bound to, the sessions
  * themselves, and which sessions lie in the operating system's credential store instead.
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { messageOf } from '../../lib/error-message.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
@@ -45,7 +46,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await chmod(directory, 0o700); // it may have been there before, with wider rights
   } catch (error) {
-    throw failure(`The session cannot be kept in ${directory}: ${reason(error)}.`, error);
+    throw failure(`The session cannot be kept in ${directory}: ${messageOf(error)}.`, error);
   }
 }
 
@@ -64,7 +65,7 @@ export async function setAsideDamaged(path: string): Promise<string | undefined>
   if ((await readAny(path)) !== 'damaged') return undefined;
   const aside = `${path}.damaged-${new Date().toISOString().replaceAll(':', '-')}`;
   await rename(path, aside).catch((error: unknown) => {
-    throw failure(`${path} is damaged and cannot be renamed: ${reason(error)}.`, error);
+    throw failure(`${path} is damaged and cannot be renamed: ${messageOf(error)}.`, error);
   });
   return aside;
 }
@@ -72,7 +73,7 @@ export async function setAsideDamaged(path: string): Promise<string | undefined>
 async function readAny(path: string): Promise<ProfileFile | 'damaged'> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
-    throw failure(`${path} cannot be read: ${reason(error)}.`, error);
+    throw failure(`${path} cannot be read: ${messageOf(error)}.`, error);
   });
   if (text === undefined) return { sessions: {}, inKeyring: [] };
   return parse(text) ?? 'damaged';
@@ -83,7 +84,7 @@ export async function writeProfile(path: string, file: ProfileFile): Promise<voi
   const { inKeyring, ...rest } = file;
   const content = inKeyring.length === 0 ? rest : file;
   await writeAtomically(path, `${JSON.stringify(content, null, 2)}\n`).catch((error: unknown) => {
-    throw failure(`The session could not be written to ${path}: ${reason(error)}.`, error);
+    throw failure(`The session could not be written to ${path}: ${messageOf(error)}.`, error);
   });
 }
 
@@ -105,8 +106,4 @@ function parse(text: string): ProfileFile | undefined {
   } catch {
     return undefined;
   }
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -30,8 +30,8 @@ export function tryForm(
 <p class="status" role="status"></p><pre class="headers" aria-label="Reply headers" hidden></pre><pre class="reply" aria-label="Reply" tabindex="0" hidden></pre></form>`;
 }
 
-function label(id: string, name: string, place: string): string {
-  return `<label for="${id}">${text(name)} <span>${text(place)}</span></label>`;
+function label(id: string, name: string, location: string): string {
+  return `<label for="${id}">${text(name)} <span>${text(location)}</span></label>`;
 }
 
 function control(
@@ -39,11 +39,11 @@ function control(
   id: (name: string) => string,
   parameter: OpenAPIV3_1.ParameterObject,
 ): string {
-  const { name, in: place } = parameter;
+  const { name, in: location } = parameter;
   const schema = resolve<Schema>(document, parameter.schema ?? {});
   // Headers are those of a write, which has no use without them; a query can be tried with anything.
-  const required = place === 'path' || place === 'header' ? ' required' : '';
-  const common = `id="${id(name)}" name="${text(name)}" data-in="${place}"`;
+  const required = location === 'path' || location === 'header' ? ' required' : '';
+  const common = `id="${id(name)}" name="${text(name)}" data-in="${location}"`;
   const choices = schema.type === 'boolean' ? ['true', 'false'] : schema.enum?.map(String);
   if (choices) {
     const options = [...(parameter.required ? [] : ['']), ...choices];

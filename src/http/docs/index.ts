@@ -1,6 +1,6 @@
 /**
  * The /docs page: the document made readable, in one self-contained page. Its script (docs/page.js) adds signing in and
- * trying calls; without it the page is the same to read. It asks nobody but its own API and the issuer for anything.
+ * trying calls; without it the page is the same to read. It connects to its own API and to the issuer, and to nothing else.
  */
 import { createHash } from 'node:crypto';
 import type { OpenAPIV3_1 } from 'openapi-types';

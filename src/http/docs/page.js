@@ -31,7 +31,7 @@ let attempt;
 async function signIn() {
   attempt = new AbortController();
   const { signal } = attempt;
-  tell('Asking the sign-in service…');
+  showStatus('Asking the sign-in service…');
   showButtons();
   cancelButton.focus();
   try {
@@ -43,7 +43,7 @@ async function signIn() {
     useToken(String(answer.access_token), Number(answer.expires_in));
   } catch (error) {
     if (signal.aborted) return;
-    tell(error instanceof Refusal ? error.message : unreachable());
+    showStatus(error instanceof Refusal ? error.message : unreachable());
     if (!(error instanceof Refusal)) paste.open = true;
   } finally {
     // Somebody may have cancelled, and begun again.
@@ -120,7 +120,7 @@ function showCode({ user_code: code, verification_uri: plain, verification_uri_c
   const address = new URL(String(complete ?? plain));
   if (!/^https?:$/.test(address.protocol))
     throw new Refusal(`${issuer} sent an address that is no web page.`);
-  tell('Waiting for you to approve the sign-in…');
+  showStatus('Waiting for you to approve the sign-in…');
   const link = find('#verify', HTMLAnchorElement);
   link.href = address.href;
   find('#code', HTMLElement).textContent = String(code);
@@ -132,10 +132,10 @@ function showCode({ user_code: code, verification_uri: plain, verification_uri_c
 function useToken(token, seconds) {
   const claims = claimsOf(token);
   const until = Number.isFinite(seconds) ? Date.now() + seconds * 1000 : Number(claims.exp) * 1000;
-  if (until <= Date.now()) return tell('This access token has expired.');
+  if (until <= Date.now()) return showStatus('This access token has expired.');
   accessToken = token;
   const end = Number.isFinite(until) ? ` until ${new Date(until).toLocaleTimeString()}` : '';
-  tell(`Signed in${claims.email ? ` as ${claims.email}` : ''}${end}.`);
+  showStatus(`Signed in${claims.email ? ` as ${claims.email}` : ''}${end}.`);
   clearTimeout(ending);
   const delay = Math.min(until - Date.now(), 2 ** 31 - 1);
   if (end) ending = setTimeout(() => forgetToken('The sign-in has ended. Sign in again to go on.'), delay);
@@ -157,7 +157,7 @@ function claimsOf(token) {
 function forgetToken(sentence) {
   accessToken = '';
   clearTimeout(ending);
-  tell(sentence);
+  showStatus(sentence);
   showButtons();
 }
 
@@ -275,13 +275,13 @@ function fieldsOf(form) {
 
 /** @param {HTMLFormElement} form @param {string} selector @param {string} text */
 function show(form, selector, text) {
-  const place = find(selector, HTMLElement, form);
-  place.textContent = text;
-  place.hidden = text === '';
+  const output = find(selector, HTMLElement, form);
+  output.textContent = text;
+  output.hidden = text === '';
 }
 
 /** @param {string} sentence */
-function tell(sentence) {
+function showStatus(sentence) {
   who.textContent = sentence;
 }
 
@@ -325,7 +325,7 @@ signInButton.addEventListener('click', signIn);
 signOutButton.addEventListener('click', () => forgetToken('Signed out.'));
 cancelButton.addEventListener('click', () => {
   stopAttempt();
-  tell('Not signed in.');
+  showStatus('Not signed in.');
 });
 find('#paste-form', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();

@@ -10,16 +10,16 @@ export function reference(document: Document, operation: OpenAPIV3_1.OperationOb
   const inputs = (operation.parameters ?? []).map((parameter) => {
     const {
       name,
-      in: place,
+      in: location,
       description,
       schema,
     } = resolve<OpenAPIV3_1.ParameterObject>(document, parameter);
-    return row(name, place, describe(document, schema as Schema), description);
+    return row(name, location, describe(document, schema as Schema), description);
   });
   const body = schemaOf(document, operation.requestBody);
   const reply = schemaOf(document, operation.responses?.['201'] ?? operation.responses?.['200']);
-  const rows = (schema: Schema | undefined, place: string) =>
-    schema ? properties(document, schema).map(([name, type, note]) => row(name, place, type, note)) : [];
+  const rows = (schema: Schema | undefined, location: string) =>
+    schema ? properties(document, schema).map(([name, type, note]) => row(name, location, type, note)) : [];
   return `${table('Send', [...inputs, ...rows(body, 'body')])}${table('Get', rows(reply, ''))}`;
 }
 
@@ -54,6 +54,6 @@ function table(title: string, rows: string[]): string {
   return rows.length === 0 ? '' : `<h4>${title}</h4><table>${rows.join('')}</table>`;
 }
 
-function row(name: string, place: string, type: string, note = ''): string {
-  return `<tr><td><code>${text(name)}</code></td><td class="dim">${text(place)}</td><td>${text(type)}</td><td class="dim">${prose(note)}</td></tr>`;
+function row(name: string, location: string, type: string, note = ''): string {
+  return `<tr><td><code>${text(name)}</code></td><td class="dim">${text(location)}</td><td>${text(type)}</td><td class="dim">${prose(note)}</td></tr>`;
 }

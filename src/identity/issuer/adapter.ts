@@ -9,29 +9,33 @@ import {
   findIssuerRecordByUid,
   findIssuerRecordByUserCode,
   type IssuerRecord,
+  isRepeatable,
+  replaceIssuerRecord,
   saveIssuerRecord,
 } from '../../store/issuer-records.ts';
+import { type Rotation, repeatSeconds } from './rotation.ts';
 
 /** The library's clock, which nothing can set: what it wrote an expiry by is what it is read by. */
 export function librarySeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** How long a device code is still known after it expired, so that the device hears `expired_token` (RFC 8628). */
+/** How long a device code is still known after it expired, so that the device gets `expired_token` (RFC 8628). */
 export const deviceCodeGrace = 600;
 
-/**
- * The adapter of one model. `alreadyUsed` makes the error of a record that two requests tried to use at once: the
- * library looks first and marks later, and only the database can tell which of the two was first.
- */
-export function createAdapter(
-  { store, alreadyUsed }: { store: Store; alreadyUsed: () => Error },
-  model: string,
-): Adapter {
-  return {
+export interface AdapterOptions {
+  store: Store;
+  rotation: Rotation;
+  /** The error of a record that two requests tried to use at once: only the database knows which was the first. */
+  alreadyUsed(): Error;
+}
+
+/** The adapter of one model. */
+export function createAdapter(options: AdapterOptions, model: string): Adapter {
+  const { store, alreadyUsed } = options;
+  const adapter: Adapter = {
     async upsert(id, payload, expiresIn) {
-      const grace = model === 'DeviceCode' ? deviceCodeGrace : 0;
-      const expiresAt = expiresIn === undefined ? undefined : librarySeconds() + expiresIn + grace;
+      const expiresAt = expiryOf(model, expiresIn);
       await store.write((tx) => saveIssuerRecord(tx, model, id, { ...payload }, expiresAt));
     },
     find: async (id) => forLibrary(await findIssuerRecord(store.read, model, id, librarySeconds())),
@@ -50,6 +54,41 @@ export function createAdapter(
       await store.write((tx) => deleteIssuerRecordsOfGrant(tx, model, grantId));
     },
   };
+  return model === 'RefreshToken' ? { ...adapter, ...rotatingMethods(options, adapter) } : adapter;
+}
+
+/**
+ * What is different about refresh tokens: one is used up when its successor is saved, in the same transaction, and
+ * answers again for a short while (rotation.ts).
+ */
+function rotatingMethods(
+  { store, rotation, alreadyUsed }: AdapterOptions,
+  adapter: Adapter,
+): Pick<Adapter, 'upsert' | 'find' | 'consume'> {
+  const model = 'RefreshToken';
+  const times = () => ({ now: librarySeconds(), graceSeconds: repeatSeconds });
+  return {
+    async upsert(id, payload, expiresIn) {
+      const used = rotation.current();
+      if (used === undefined) return adapter.upsert(id, payload, expiresIn);
+      const successor = { id, payload: { ...payload }, expiresAt: expiryOf(model, expiresIn) };
+      if (!(await store.write((tx) => replaceIssuerRecord(tx, model, used, successor, times()))))
+        throw alreadyUsed();
+    },
+    async find(id) {
+      const record = await findIssuerRecord(store.read, model, id, librarySeconds());
+      if (record?.consumedAt === undefined) return record?.payload;
+      const used = { consumedAt: record.consumedAt, successorId: rotation.successorOf(id) };
+      return (await isRepeatable(store.read, model, used, times())) ? record.payload : forLibrary(record);
+    },
+    // The library asks for it just before it saves the successor.
+    consume: async () => {},
+  };
+}
+
+function expiryOf(model: string, expiresIn: number | undefined): number | undefined {
+  const grace = model === 'DeviceCode' ? deviceCodeGrace : 0;
+  return expiresIn === undefined ? undefined : librarySeconds() + expiresIn + grace;
 }
 
 function forLibrary(record: IssuerRecord | undefined): AdapterPayload | undefined {

@@ -19,7 +19,7 @@ export const docsClientId = 'andromeda-docs';
 
 export interface IssuerClient {
   id: string;
-  /** As the approval page says it. */
+  /** As the approval page shows it. */
   name: string;
   /** What approving means, in a sentence. */
   meaning: string;

@@ -2,7 +2,7 @@
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
 import { errors } from 'oidc-provider';
 import type { Store } from '../../store/index.ts';
-import { claimsOf, findSignedIn } from './accounts.ts';
+import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
 import { createAdapter } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import type { Cors } from './cors.ts';
@@ -10,6 +10,7 @@ import type { IssuerKeys } from './keys.ts';
 import { errorPage } from './pages/error.ts';
 import { remoteAddress } from './request.ts';
 import { pageHeaders } from './respond.ts';
+import type { Rotation } from './rotation.ts';
 
 const minute = 60;
 const day = 24 * 60 * minute;
@@ -28,13 +29,14 @@ export interface ConfigurationOptions {
   audience: string;
   resources: readonly string[];
   cors: Cors;
+  rotation: Rotation;
 }
 
 export function configuration(options: ConfigurationOptions): Configuration {
-  const { store, keys, clients, audience, resources, cors } = options;
+  const { store, keys, clients, audience, resources, cors, rotation } = options;
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
-    adapter: (model: string) => createAdapter({ store, alreadyUsed }, model),
+    adapter: (model: string) => createAdapter({ store, rotation, alreadyUsed }, model),
     jwks: { keys: keys.signing } as NonNullable<Configuration['jwks']>,
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
@@ -52,25 +54,20 @@ export function configuration(options: ConfigurationOptions): Configuration {
     // A client that reads the ID token only (kubectl) finds the email in it.
     conformIdTokenClaims: false,
     async findAccount(_ctx, sub, token) {
-      const authTime = token && 'authTime' in token ? token.authTime : undefined;
-      const account = await findSignedIn(
-        store.read,
-        sub,
-        typeof authTime === 'number' ? authTime : undefined,
-      );
+      const account = await findSignedIn(store.read, sub, token && generationOf(token));
       return account && { accountId: account.userId, claims: async () => claimsOf(account) };
     },
     async extraTokenClaims(_ctx, token) {
       // An opaque token (no audience) is looked up, never read.
       if (!('aud' in token) || !token.aud || !('accountId' in token)) return undefined;
-      const account = await findSignedIn(store.read, token.accountId, undefined);
+      const account = await findSignedIn(store.read, token.accountId);
       if (!account) return undefined;
       const { sub: _sub, ...claims } = claimsOf(account);
-      return claims;
+      return { ...claims, ...claimOfGeneration(token) };
     },
     // Whoever approved expects to stay signed in, whether or not the client named offline_access.
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
-    // Public clients: every refresh token is good for one use, a second use ends the session (RFC 9700, 4.14.2).
+    // Public clients: every refresh token is good for one use (rotation.ts).
     rotateRefreshToken: true,
     expiresWithSession: async () => false,
     ttl: {
@@ -78,7 +75,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
       AuthorizationCode: minute,
       DeviceCode: deviceCodeSeconds,
       Grant: grantSeconds,
-      // A Kubernetes API server asks nobody whether an ID token still holds.
+      // A Kubernetes API server does not ask whether an ID token is still valid.
       IdToken: 10 * minute,
       Interaction: 10 * minute,
       RefreshToken: refreshTokenSeconds,
@@ -133,7 +130,7 @@ function features({
   };
 }
 
-/** What the approval page says of the device that asked. Its own words, so cut to a length that fits. */
+/** What the approval page shows of the device that asked. The device chose the text, so it is cut to a length that fits. */
 function deviceInfo(ctx: KoaContextWithOIDC): { ip: string; ua: string } {
   return { ip: remoteAddress(ctx.req), ua: ctx.get('user-agent').slice(0, 200) };
 }

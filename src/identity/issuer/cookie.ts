@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 export interface Cookie<T> {
-  /** What the request's cookie says; undefined when there is none that we signed. */
+  /** The value of the request's cookie; undefined when there is none that we signed. */
   read(req: IncomingMessage): T | undefined;
   /** A Set-Cookie header. */
   write(value: T): string;
@@ -43,7 +43,7 @@ export function sign(key: string, purpose: string, text: string): string {
   return createHmac('sha256', key).update(`${purpose}\n${text}`).digest('base64url');
 }
 
-/** Whether two texts are the same, in a time that does not tell where they differ. */
+/** Whether two texts are the same, in a time that does not depend on where they differ. */
 export function isSame(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

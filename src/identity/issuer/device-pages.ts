@@ -52,6 +52,7 @@ export interface DevicePagesOptions {
   signIn: SignIn;
   log: Logger;
   now: () => number;
+  uptime: () => number;
 }
 
 /** What every page needs, with the rate limit of wrong codes. */
@@ -70,7 +71,7 @@ const problems = {
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
   const { browsers, knownBrowsers } = options;
   const password = createPasswordPage(options);
-  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, options.now);
+  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, options.uptime);
   const context: Context = { ...options, guesses };
 
   const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
@@ -111,14 +112,14 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
   };
 }
 
-/** The device of a code; where there is none to answer, says so on the page and returns undefined. */
+/** The device of a code; where there is none to answer, sends a page with the reason and returns undefined. */
 async function waitingDevice(
   context: Context,
   exchange: Exchange,
   typed: string,
 ): Promise<WaitingDevice | undefined> {
   const { store, clients, guesses } = context;
-  // Whoever has signed in before answers for their own guesses only.
+  // A browser that has signed in before is limited by its own guesses only.
   const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
   const wait = Math.ceil(guesses.waitMs(key) / 1000);
   if (wait > 0) {
@@ -128,7 +129,7 @@ async function waitingDevice(
   }
   const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
   if (found.state === 'waiting') return found.device;
-  // Whoever finds a stranger's code could sign the stranger's device in as themselves (RFC 8628, section 5.1).
+  // Guessing the code of another person's device would sign that device in as oneself (RFC 8628, section 5.1).
   if (found.state === 'unknown') guesses.use(key);
   const { status, message } = problems[found.state];
   sendPage(exchange.res, status, codePage({ message }));
@@ -231,7 +232,7 @@ async function postApproval(context: Context, exchange: Exchange, form: URLSearc
   const { userId } = account;
   const isApproved = form.get('decision') === 'approve';
   const counts = isApproved
-    ? await approveDevice(context, device, { userId, authTime }, librarySeconds())
+    ? await approveDevice(context, device, { account, authTime }, librarySeconds())
     : await denyDevice(store, device.userCode, librarySeconds());
   if (!counts) {
     const { status, message } = problems.answered;
@@ -257,7 +258,7 @@ async function postSignOut(
   redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
 }
 
-/** Browsers say where a request comes from, over TLS and on loopback; the form's own value is the proof. */
+/** Browsers name where a request comes from, over TLS and on loopback; the form's own value is the proof. */
 function isSameOrigin(req: IncomingMessage): boolean {
   const site = req.headers['sec-fetch-site'];
   return site === undefined || site === 'same-origin';
@@ -267,7 +268,7 @@ function devicePath(userCode: string): string {
   return `/device?user_code=${encodeURIComponent(displayUserCode(normalizeUserCode(userCode)))}`;
 }
 
-/** What the tokens are for, as the approval page says it: a program that names none may be led by anybody. */
+/** What the tokens are for, as the approval page shows it; a program that names none may have been sent by any server. */
 function platformOf({ client, resource }: WaitingDevice): string | undefined {
   if (!client.callsApis) return undefined;
   return resource === apiResource ? 'not named by the program' : resource;

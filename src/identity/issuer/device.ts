@@ -6,6 +6,8 @@ import {
   type IssuerRecord,
   updateIssuerRecordByUserCode,
 } from '../../store/issuer-records.ts';
+import type { PasswordAccount } from '../../store/passwords.ts';
+import { newGrantId } from './accounts.ts';
 import { apiResource, grantedScopes, type IssuerClient } from './clients.ts';
 
 export interface WaitingDevice {
@@ -71,21 +73,23 @@ export async function findDevice(
 export async function approveDevice(
   { store, provider }: { store: Store; provider: Provider },
   device: WaitingDevice,
-  person: { userId: string; authTime: number },
+  person: { account: PasswordAccount; authTime: number },
   now: number,
 ): Promise<boolean> {
   const { client, resource } = device;
   const scopes = grantedScopes(client, device.scope);
-  const grant = new provider.Grant({ accountId: person.userId, clientId: client.id });
+  const { userId } = person.account;
+  const grant = new provider.Grant({ accountId: userId, clientId: client.id });
+  grant.jti = newGrantId(person.account);
   grant.addOIDCScope(scopes.join(' '));
   if (client.callsApis) grant.addResourceScope(resource, scopes.join(' '));
   const grantId = await grant.save();
   const answered = await answer(store, device.userCode, now, {
-    accountId: person.userId,
+    accountId: userId,
     authTime: person.authTime,
     amr: ['pwd'],
     grantId,
-    // What was asked for, so that asking for the same again on refresh is no error; the grant says what holds.
+    // What was asked for, so that asking for the same again on refresh is no error; the grant decides.
     scope: [...new Set([...device.scope.split(' ').filter(Boolean), ...scopes])].join(' '),
     ...(client.callsApis ? { resource } : {}),
   });
@@ -93,7 +97,7 @@ export async function approveDevice(
   return answered;
 }
 
-/** The device hears `access_denied`. False when the code was answered or expired meanwhile. */
+/** The device gets `access_denied`. False when the code was answered or expired meanwhile. */
 export function denyDevice(store: Store, userCode: string, now: number): Promise<boolean> {
   const denied = { error: 'access_denied', errorDescription: 'the sign-in was denied in the browser' };
   return answer(store, userCode, now, denied);

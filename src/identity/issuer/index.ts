@@ -4,7 +4,7 @@
  *
  * Owns: the OpenID endpoints (oidc-provider behind a list of what may pass), the pages, the signing keys, passwords
  * being checked. Must not: decide what a person may do, make accounts, listen (`app.ts` hands it requests), or be
- * needed where `identity.issuer` names another issuer; the rest of the house knows it only by its URL and tokens.
+ * needed where `identity.issuer` names another issuer; other folders know it only by its URL and tokens.
  *
  *     POST /device/auth            the terminal gets a device code and a user code       library
  *     GET  /device?user_code=…     the person signs in, then approves                    device-pages.ts
@@ -12,16 +12,18 @@
  *     POST /token/revocation       the terminal signs out                                library
  *     GET  /me                     UserInfo                                              userinfo.ts, library
  *
- * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use, and
- * stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts); throttling is
- * in memory, on purpose.
+ * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
+ * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts);
+ * throttling is in memory, on purpose.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { JSONWebKeySet } from 'jose';
+import type { JSONWebKeySet, JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
+import { type Clock, createClock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
+import { findSignedIn, generationClaim } from './accounts.ts';
 import { createBrowsers } from './browser.ts';
 import { docsClientId, issuerClients } from './clients.ts';
 import { createCors } from './cors.ts';
@@ -49,17 +51,19 @@ export interface IssuerOptions {
   pageOrigins?: readonly string[];
   /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
   resources?: readonly string[];
-  /** Whose word about the address of a browser counts; nobody's when left out. */
+  /** Which proxies are trusted to name the address of a browser; none when left out. */
   proxies?: TrustedProxies;
   log: Logger;
-  /** Milliseconds since 1970, for throttling and browser sessions. Tokens and codes go by the library's `Date.now`. */
-  now?: () => number;
+  /** For browser sessions and throttling. Tokens and codes go by the library's `Date.now`. */
+  clock?: Clock;
 }
 
 export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** The public keys, as served at `jwks_uri`. */
   jwks: JSONWebKeySet;
+  /** Whether the password was changed since the sign-in that an access token of these claims is from. */
+  isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
   /** Loads what a first request would otherwise wait for. */
   warm(): Promise<void>;
   stop(): Promise<void>;
@@ -67,7 +71,8 @@ export interface Issuer {
 
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
-  const { store, dataDir, audience, cliClientId, kubernetesClientId, log, now = Date.now } = options;
+  const { store, dataDir, audience, cliClientId, kubernetesClientId, log } = options;
+  const { now, uptime } = options.clock ?? createClock({});
   const proxies = options.proxies ?? createTrustedProxies([]);
   const cors = createCors(options.pageOrigins ?? []);
   const url = parseIssuerUrl(options.url);
@@ -77,7 +82,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const secure = url.protocol === 'https:';
   const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
   const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
-  const signIn = createSignIn(store.read, now);
+  const signIn = createSignIn(store.read, uptime);
   const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
   const sweeper = startSweeper({ store, log });
 
@@ -94,7 +99,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         resources: options.resources ?? [],
         cors,
         log,
-        now,
+        uptime,
       });
       const devicePages = createDevicePages({
         store,
@@ -105,9 +110,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         signIn,
         log,
         now,
+        uptime,
       });
       const library = provider.callback();
-      return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, now });
+      return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
     });
     return opened;
   }
@@ -122,6 +128,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         });
     },
     jwks,
+    async isSignInOver(userId, claims) {
+      const account = await findSignedIn(store.read, userId);
+      return account !== undefined && account.passwordGeneration !== generationClaim(claims);
+    },
     warm: async () => void (await open()),
     stop: () => sweeper.stop(),
   };

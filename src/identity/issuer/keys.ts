@@ -3,12 +3,13 @@
  * kept in one file of mode 0600 in the data directory; losing it signs everybody out, nothing worse.
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
-import { chmod, open, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { JWK } from 'jose';
 import { calculateJwkThumbprint } from 'jose';
 import { DomainError } from '../../domain/error.ts';
+import { writeWhole } from '../../lib/whole-file.ts';
 
 export interface IssuerKeys {
   /** Private keys; the first one signs. */
@@ -26,7 +27,7 @@ export async function loadKeys(dataDir: string): Promise<IssuerKeys> {
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     const keys = await makeKeys();
-    await writeSecret(file, `${JSON.stringify(keys)}\n`);
+    writeWhole(file, `${JSON.stringify(keys)}\n`);
     return keys;
   }
   await chmod(file, 0o600);
@@ -40,7 +41,7 @@ export function publicKeys(keys: IssuerKeys): { keys: JWK[] } {
   };
 }
 
-/** RSA and RS256, because that is what the Kubernetes API server accepts unless it is told otherwise. */
+/** RSA and RS256, because that is what the Kubernetes API server accepts by default. */
 async function makeKeys(): Promise<IssuerKeys> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
   const jwk: JWK = privateKey.export({ format: 'jwk' });
@@ -49,20 +50,6 @@ async function makeKeys(): Promise<IssuerKeys> {
     signing: [{ ...jwk, kid, alg: 'RS256', use: 'sig' }],
     cookie: randomBytes(32).toString('base64url'),
   };
-}
-
-/** Whole or not at all, also through a power cut: a new file, flushed, then renamed over the name. */
-async function writeSecret(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.new`;
-  await rm(temporary, { force: true });
-  const handle = await open(temporary, 'wx', 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
 }
 
 function parse(text: string, file: string): IssuerKeys {

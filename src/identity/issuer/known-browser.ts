@@ -1,6 +1,6 @@
 /**
- * A browser that people have signed in with before: a signed cookie that names them, by which their right password is told
- * from a stranger's guesses. It lets nobody in, and outlives signing out.
+ * A browser that people have signed in with before: a signed cookie that names them, by which their sign-ins are
+ * distinguished from the guesses of others. It is no sign-in, and outlives signing out.
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';

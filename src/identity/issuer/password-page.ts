@@ -5,7 +5,6 @@ import { createRateLimit } from '../../lib/rate-limit.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import type { Store } from '../../store/index.ts';
 import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../store/passwords.ts';
-import { toTime } from '../../store/time.ts';
 import { hashNewPassword } from '../password.ts';
 import type { Browsers } from './browser.ts';
 import { type Exchange, plural } from './exchange.ts';
@@ -20,7 +19,7 @@ export interface PasswordPageOptions {
   knownBrowsers: KnownBrowsers;
   signIn: SignIn;
   log: Logger;
-  now: () => number;
+  uptime: () => number;
 }
 
 export interface PasswordPage {
@@ -28,7 +27,7 @@ export interface PasswordPage {
   post(exchange: Exchange, form: URLSearchParams): Promise<void>;
 }
 
-/** What the person did wrong, as the page says it. */
+/** What the person did wrong, as the page shows it. */
 interface Refusal {
   status: number;
   message: string;
@@ -36,9 +35,9 @@ interface Refusal {
 }
 
 export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
-  const { browsers, knownBrowsers, signIn, log, now } = options;
+  const { browsers, knownBrowsers, signIn, log, uptime } = options;
   // Each is a write, and an entry in the audit trail.
-  const changes = createRateLimit({ burst: 5, everyMs: 60_000 }, now);
+  const changes = createRateLimit({ burst: 5, everyMs: 60_000 }, uptime);
 
   function send({ res, browser }: Exchange, email: string | undefined, refusal?: Refusal): void {
     const page = passwordPage({ csrf: browsers.csrf(browser), email, message: refusal?.message });
@@ -63,7 +62,7 @@ export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
     const wait = Math.ceil(changes.waitMs(account.userId) / 1000);
     if (wait > 0) return tooMany('changes', wait);
     const hash = await hashNewPassword(next, account);
-    const changed = await replace(options.store, { account, hash, address }, now());
+    const changed = await replace(options.store, { account, hash, address });
     if (!changed) return { status: 409, message: 'The password was changed meanwhile. Try again.' };
     changes.use(account.userId);
     log.info('issuer.password.changed', { address, userId: account.userId });
@@ -107,21 +106,19 @@ function tooMany(what: string, seconds: number): Refusal {
 function replace(
   store: Store,
   { account, hash, address }: { account: PasswordAccount; hash: string; address: string },
-  now: number,
 ): Promise<PasswordAccount | undefined> {
   const { userId } = account;
   return store.write(async (tx) => {
     const present = await findPasswordOfUser(tx.db, userId);
     if (present?.passwordHash !== account.passwordHash) return undefined;
-    await setPassword(tx, { userId, hash, now });
+    await setPassword(tx, { userId, hash });
     await appendAuditEntry(tx, {
-      at: toTime(now),
-      actor_user_id: userId,
+      actorUserId: userId,
       operation: 'changeOwnPassword',
       target: userId,
-      subject_user_id: userId,
+      subjectUserId: userId,
       reason: 'On the sign-in page',
-      source_address: address,
+      sourceAddress: address,
       result: 'done',
     });
     return findPasswordOfUser(tx.db, userId);

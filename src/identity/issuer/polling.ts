@@ -13,9 +13,12 @@ export const pollInterval = 5;
 const toleranceMs = 500;
 
 /** Answers whether a device code was polled less than the interval ago, and remembers this poll. */
-function createPollLimit(now: () => number): (deviceCode: string) => boolean {
+function createPollLimit(uptime: () => number): (deviceCode: string) => boolean {
   const spacingMs = pollInterval * 1000 - toleranceMs;
-  const polls = createBackOff({ free: 1, firstMs: spacingMs, mostMs: spacingMs, forgetMs: 10 * 60_000 }, now);
+  const polls = createBackOff(
+    { free: 1, firstMs: spacingMs, mostMs: spacingMs, forgetMs: 10 * 60_000 },
+    uptime,
+  );
   return (deviceCode) => {
     const key = createHash('sha256').update(deviceCode).digest('base64url');
     const isTooSoon = polls.waitMs(key) > 0;
@@ -25,8 +28,8 @@ function createPollLimit(now: () => number): (deviceCode: string) => boolean {
 }
 
 /** Middleware around the library: adds `interval` to the device authorization response and answers `slow_down`. */
-export function pollingMiddleware(now: () => number) {
-  const polledTooSoon = createPollLimit(now);
+export function pollingMiddleware(uptime: () => number) {
+  const polledTooSoon = createPollLimit(uptime);
   return async (ctx: KoaContextWithOIDC, next: () => Promise<unknown>): Promise<void> => {
     await next();
     const body: unknown = ctx.body;

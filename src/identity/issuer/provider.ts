@@ -2,6 +2,7 @@
 import type { EventEmitter } from 'node:events';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import Provider from 'oidc-provider';
+import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import type { IssuerClient } from './clients.ts';
@@ -10,11 +11,12 @@ import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { pollingMiddleware } from './polling.ts';
 import { remoteAddress } from './request.ts';
+import { createRotation, nameSuccessors } from './rotation.ts';
 
 export function createProvider({
   url,
   log,
-  now,
+  uptime,
   ...rest
 }: {
   url: URL;
@@ -25,18 +27,26 @@ export function createProvider({
   resources: readonly string[];
   cors: Cors;
   log: Logger;
-  now: () => number;
+  uptime: () => number;
 }): Provider {
-  const provider = new Provider(url.origin, configuration(rest));
+  const rotation = createRotation(rest.keys.cookie, () => Provider.ctx);
+  const provider = new Provider(url.origin, configuration({ ...rest, rotation }));
+  nameSuccessors(provider, rotation);
   // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
   provider.proxy = url.protocol === 'https:';
   provider.use(rest.cors.middleware);
-  provider.use(pollingMiddleware(now));
+  provider.use(pollingMiddleware(uptime));
   // Koa would print it. (Its own event, which the library's types leave out.)
   const koa: EventEmitter = provider;
   koa.on('error', (error) => log.error('issuer.request.failed', { error }));
-  provider.on('server_error', (_ctx, error) => log.error('issuer.request.failed', { error }));
+  provider.on('server_error', (ctx, error) => {
+    log.error('issuer.request.failed', { error });
+    // The library knows no better than "oops! something went wrong", on which a client cannot act.
+    if (!(error instanceof DomainError && error.code === 'service_unavailable')) return;
+    ctx.status = 503;
+    ctx.body = { error: 'temporarily_unavailable', error_description: error.message };
+  });
   provider.on('grant.revoked', (ctx: KoaContextWithOIDC, grantId: string) => {
     const clientId = ctx.oidc.client?.clientId;
     // Either the terminal signed out, or a code or token was used twice: then somebody else may hold it.

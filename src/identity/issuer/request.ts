@@ -22,7 +22,7 @@ export function pinToIssuer(req: IncomingMessage, issuer: URL, proxies: TrustedP
   delete req.headers['x-forwarded-for'];
   delete req.headers.forwarded;
   delete req.headers['x-forwarded-host'];
-  // Read only when the library is told that a proxy does TLS (`provider.proxy`).
+  // Read only when the library is configured for a proxy that does TLS (`provider.proxy`).
   req.headers['x-forwarded-proto'] = issuer.protocol.replace(':', '');
 }
 

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { styleHash } from './pages/style.ts';
 
-/** No script, no frame, nothing from elsewhere, forms to this origin only; nothing kept, no address passed on. */
+/** No script, no frame, nothing from elsewhere, forms to this origin only; no caching, no referrer. */
 export const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': `default-src 'none'; style-src '${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

@@ -14,7 +14,7 @@ const libraryRoutes = new Set([
   'GET /.well-known/openid-configuration',
   'GET /.well-known/oauth-authorization-server',
   'GET /jwks',
-  // No client may use it; the library says so, on our page.
+  // No client may use it; the library answers so, on our page.
   'GET /auth',
   'POST /device/auth',
   'POST /token',
@@ -31,17 +31,17 @@ export interface RequestHandlerOptions {
   library: (req: IncomingMessage, res: ServerResponse) => void;
   cors: Cors;
   log: Logger;
-  now: () => number;
+  uptime: () => number;
 }
 
 /** The `node:http` request listener of the issuer. */
 export function createRequestHandler(
   options: RequestHandlerOptions,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, now } = options;
+  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
   // Every device code is a write to disk that anybody can ask for.
-  const deviceCodes = createRateLimit({ burst: 60, everyMs: 1000 }, now);
-  const allDeviceCodes = createRateLimit({ burst: 3000, everyMs: 20 }, now);
+  const deviceCodes = createRateLimit({ burst: 60, everyMs: 1000 }, uptime);
+  const allDeviceCodes = createRateLimit({ burst: 3000, everyMs: 20 }, uptime);
   const mayStartDevice = (source: string) => {
     if (deviceCodes.waitMs(source) > 0 || allDeviceCodes.waitMs('') > 0) return false;
     deviceCodes.use(source);

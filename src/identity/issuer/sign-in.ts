@@ -39,14 +39,14 @@ const hour = 3_600_000;
 const mostKnown = 10_000;
 
 /** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
-export function createSignIn(reader: Reader, now: () => number): SignIn {
-  const pairs = createBackOff({ free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour }, now);
-  const accounts = createBackOff({ free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour }, now);
-  const addresses = createRateLimit({ burst: 50, everyMs: 1000 }, now);
-  const browsers = createRateLimit({ burst: 20, everyMs: 30_000 }, now);
+export function createSignIn(reader: Reader, uptime: () => number): SignIn {
+  const pairs = createBackOff({ free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour }, uptime);
+  const accounts = createBackOff({ free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour }, uptime);
+  const addresses = createRateLimit({ burst: 50, everyMs: 1000 }, uptime);
+  const browsers = createRateLimit({ burst: 20, everyMs: 30_000 }, uptime);
   const known = new Set<string>();
 
-  /** Counts a try before its password is looked at, so that tries at the same time count too; or says how long to wait. */
+  /** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
   function admit(account: string, from: string): number | { undo(): void; succeeded(): void } {
     const pair = `${account} ${from}`;
     const accountWait = known.has(pair) ? 0 : accounts.waitMs(account);

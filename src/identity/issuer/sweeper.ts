@@ -1,4 +1,4 @@
-/** Removes expired records now and then, a few at a time so that nobody else's write waits long. */
+/** Removes expired records now and then, a few at a time so that other writes do not wait long. */
 import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import { deleteExpiredIssuerRecords } from '../../store/issuer-records.ts';

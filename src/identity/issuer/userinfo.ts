@@ -5,7 +5,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import type { Reader } from '../../store/index.ts';
-import { claimsOf, findSignedIn } from './accounts.ts';
+import { clockToleranceMs } from '../token.ts';
+import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
 import { sendJson } from './respond.ts';
 
 export type UserInfo = (req: IncomingMessage, res: ServerResponse) => Promise<boolean>;
@@ -26,15 +27,16 @@ export function createUserInfo({
   return async (req, res) => {
     const [, token] = /^bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(req.headers.authorization ?? '') ?? [];
     if (token === undefined) return false;
-    const expected = { issuer, audience, typ: 'at+jwt' };
-    const sub = await jwtVerify(token, keys, expected).then(
-      ({ payload }) => payload.sub,
+    const clockTolerance = clockToleranceMs / 1000;
+    const expected = { issuer, audience, typ: 'at+jwt', clockTolerance };
+    const claims = await jwtVerify(token, keys, expected).then(
+      ({ payload }) => payload,
       (error) => {
         if (error instanceof errors.JOSEError) return undefined;
         throw error;
       },
     );
-    const account = sub === undefined ? undefined : await findSignedIn(reader, sub, undefined);
+    const account = claims?.sub && (await findSignedIn(reader, claims.sub, generationClaim(claims)));
     if (account) sendJson(res, 200, claimsOf(account));
     else {
       const error = { error: 'invalid_token', error_description: 'the access token is invalid or expired' };

@@ -30,14 +30,12 @@ export interface StatementCache {
 export interface StatementOptions {
   /** How a transaction begins. */
   begin?: string;
-  /** Called right before a transaction is committed. */
-  beforeCommit?(): void;
 }
 
 /** The statements of a connection. */
 export function statementCache(
   database: Database.Database,
-  { begin = 'begin', beforeCommit }: StatementOptions = {},
+  { begin = 'begin' }: StatementOptions = {},
 ): StatementCache {
   const statements = new Map<string, Database.Statement>();
   return {
@@ -47,13 +45,11 @@ export function statementCache(
     prepare(sql) {
       // SQLite has rolled back by itself when the disk is full; asking for it again would hide that reason.
       if (sql === 'rollback' && !database.inTransaction) return database.prepare('select 1 where 0');
-      if (sql === 'commit') beforeCommit?.();
       const known = statements.get(sql);
       if (known) return known;
       const statement = database.prepare(sql === 'begin' ? begin : sql);
-      // Query texts are bounded by the code; IN lists of many lengths are not worth keeping. This pragma takes effect
-      // when it is prepared.
-      if (statements.size < 1000 && !sql.startsWith('pragma synchronous')) statements.set(sql, statement);
+      // Query texts are bounded by the code; IN lists of many lengths are not worth keeping.
+      if (statements.size < 1000) statements.set(sql, statement);
       return statement;
     },
     close: () => void database.close(),

@@ -2,17 +2,28 @@
  * SQLite: Kysely over better-sqlite3 (`sqlite-kysely.ts`), with a connection for writing, one for reading, and one for
  * reading more than once of the same moment.
  *
- * WAL lets reading go on while the other one writes. `synchronous=FULL` because with NORMAL a power cut can bring a
- * revoked key back. Writes begin IMMEDIATE: a transaction that reads first and writes later would otherwise fail
- * half-way when another writer came between.
+ * WAL lets reading go on while the other one writes. Writes begin IMMEDIATE: a transaction that reads first and writes
+ * later would otherwise fail half-way when another writer came between.
+ *
+ * A write is answered when it is on disk, for else a power cut can bring a revoked key back. SQLite would wait for that on
+ * this thread (`synchronous=FULL`, as it is until `flushBeside`). The process that serves has it wait elsewhere
+ * (docs/decisions/0030): a commit goes into the log and no further, the log is flushed by a thread of libuv, and reads stay at
+ * the moment before the commit until that is done (`sqlite-moments.ts`). What the log holds goes into the database
+ * file by a connection on another thread (`sqlite-checkpoints.ts`).
  */
 import Database from 'better-sqlite3';
-import { CompiledQuery, type Kysely, sql, type Transaction } from 'kysely';
+import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Schema } from '../schema.ts';
 import type { Connections, Dialect } from './dialect.ts';
-import { asDamage, databaseFault } from './sqlite-fault.ts';
+import { type Checkpoints, createCheckpoints } from './sqlite-checkpoints.ts';
+import { asDamage, databaseFault, isDatabaseError } from './sqlite-fault.ts';
+import { copy, lock, openFile, version } from './sqlite-file.ts';
 import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';
+import { createLog, type Log } from './sqlite-log.ts';
+import { sharedMoments, transactionMoments } from './sqlite-moments.ts';
+import { watchFiles } from './sqlite-unmoved.ts';
+import { isDatabase, view } from './sqlite-view.ts';
 
 /** Opens the file, creating it if it is missing. */
 export function openSqlite(file: string): Connections {
@@ -21,17 +32,69 @@ export function openSqlite(file: string): Connections {
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
   database.pragma('busy_timeout = 5000');
-  const reading = sharedSnapshots(openForReading(file));
-  const snapshots = statementCache(openForReading(file));
-  const writing = statementCache(database, { begin: 'begin immediate', beforeCommit: reading.endSnapshot });
+  const reading = sharedMoments(openForReading(file));
+  const repeating = transactionMoments(openForReading(file));
+  const writing = statementCache(database, { begin: 'begin immediate' });
+  const writer = open(writing, 'transactions');
+  const snapshots = open(repeating, 'transactions');
+  let beside: { log: Log; checkpoints: Checkpoints; requireUnmoved: () => void } | undefined;
+
+  /** Commits, and lets it be read when it is on disk. */
+  async function commitAndFlush<T>(log: Log, body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    try {
+      const result = await transaction(writer, writing, body, () => {
+        beside?.requireUnmoved();
+        reading.hold();
+        repeating.hold();
+      });
+      await log.flush();
+      return result;
+    } finally {
+      reading.release();
+      repeating.release();
+    }
+  }
+
   return {
-    writer: open(writing, 'transactions'),
+    writer,
     reader: open(reading, 'single queries'),
-    snapshots: open(snapshots, 'transactions'),
-    close() {
-      for (const connection of [reading, snapshots, writing]) connection.close();
+    readSnapshot: (body) => transaction(snapshots, repeating, body),
+    async transact(body, { flush }) {
+      await beside?.checkpoints.done();
+      if (!beside) return flush ? commit(body) : commitUnflushed(body);
+      const result = await (flush ? commitAndFlush(beside.log, body) : commit(body));
+      beside.checkpoints.begin(writing);
+      return result;
+    },
+    flushBeside(onFailure) {
+      database.pragma('wal_autocheckpoint = 0');
+      database.pragma('synchronous = NORMAL');
+      beside = {
+        log: createLog(file, onFailure),
+        checkpoints: createCheckpoints(file, onFailure),
+        requireUnmoved: watchFiles([file, `${file}-wal`]),
+      };
+    },
+    async close() {
+      await beside?.log.close();
+      await beside?.checkpoints.close();
+      for (const connection of [reading, repeating, writing]) connection.close();
     },
   };
+
+  function commit<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    return transaction(writer, writing, body, reading.end);
+  }
+
+  /** What it wrote outlives this process, and a power cut only once something behind it was flushed. */
+  async function commitUnflushed<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    database.pragma('synchronous = NORMAL');
+    try {
+      return await commit(body);
+    } finally {
+      database.pragma('synchronous = FULL');
+    }
+  }
 }
 
 function openForReading(file: string): Database.Database {
@@ -48,37 +111,6 @@ function open(statements: StatementCache, use: Parameters<typeof kyselyOver>[1])
   const kysely = kyselyOver<Schema>(statements, use);
   statementsOf.set(kysely, statements);
   return kysely;
-}
-
-/**
- * The statements of a connection whose queries in one iteration of the event loop share a snapshot, because to begin one
- * takes longer than a query by key. The writer ends the snapshot before each commit, so that what is committed is seen at once,
- * and SQLite's log can begin anew.
- */
-function sharedSnapshots(database: Database.Database): StatementCache & { endSnapshot(): void } {
-  const statements = statementCache(database);
-  let isBegun = false;
-  function beginSnapshot(): void {
-    isBegun = true;
-    statements.prepare('begin').run();
-    setImmediate(endSnapshot);
-  }
-  function endSnapshot(): void {
-    if (isBegun) statements.prepare('rollback').run();
-    isBegun = false;
-  }
-  return {
-    inTransaction: false,
-    prepare(sql) {
-      if (!isBegun) beginSnapshot();
-      return statements.prepare(sql);
-    },
-    endSnapshot,
-    close() {
-      endSnapshot();
-      statements.close();
-    },
-  };
 }
 
 /**
@@ -120,44 +152,18 @@ async function countChanges(db: Transaction<Schema>): Promise<number> {
   return statementsOf.get(db)?.inTransaction && row ? row.count : Number.NaN;
 }
 
-/** Reads more than once of the same moment, which others' writes do not change meanwhile. */
-function readSnapshot<T>(
-  snapshots: Kysely<Schema>,
-  body: (db: Transaction<Schema>) => Promise<T>,
-): Promise<T> {
-  return transaction(snapshots, statementsOf.get(snapshots), body);
-}
-
-/**
- * Runs a body in one transaction. Without `flush` it does not wait for the disk: what it wrote outlives this process,
- * and a power cut only once something behind it was flushed.
- */
-function transact<T>(
-  writer: Kysely<Schema>,
-  body: (db: Transaction<Schema>) => Promise<T>,
-  { flush }: { flush: boolean },
-): Promise<T> {
-  const statements = statementsOf.get(writer);
-  if (flush) return transaction(writer, statements, body);
-  return writer.connection().execute(async (connection) => {
-    await sql.raw('pragma synchronous = normal').execute(connection);
-    try {
-      return await transaction(connection, statements, body);
-    } finally {
-      await sql.raw('pragma synchronous = full').execute(connection);
-    }
-  });
-}
-
 function transaction<T>(
   database: Kysely<Schema>,
-  statements: StatementCache | undefined,
+  statements: StatementCache,
   body: (db: Transaction<Schema>) => Promise<T>,
+  beforeCommit?: () => void,
 ): Promise<T> {
   return database.transaction().execute(async (db) => {
-    if (statements) statementsOf.set(db, statements);
+    statementsOf.set(db, statements);
     try {
-      return await body(db);
+      const result = await body(db);
+      beforeCommit?.();
+      return result;
     } finally {
       statementsOf.delete(db);
     }
@@ -166,10 +172,15 @@ function transaction<T>(
 
 export const sqlite: Dialect = {
   open: openSqlite,
+  openFile,
+  isDatabase,
+  view,
+  copy,
+  lock,
   execute,
-  readSnapshot,
-  transact,
   countChanges,
   dataVersion,
+  isDatabaseError,
   databaseFault,
+  version,
 };

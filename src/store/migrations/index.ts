@@ -9,6 +9,7 @@ import { openSessions } from './0006-open-sessions.ts';
 import { auditHeads } from './0007-audit-heads.ts';
 import { reportsBySide } from './0008-reports-by-side.ts';
 import { boundPermissions } from './0009-bound-permissions.ts';
+import { passwordGenerations } from './0010-password-generations.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -20,4 +21,5 @@ export const migrations: Record<string, Migration> = {
   '0007-audit-heads': auditHeads,
   '0008-reports-by-side': reportsBySide,
   '0009-bound-permissions': boundPermissions,
+  '0010-password-generations': passwordGenerations,
 };

@@ -19,14 +19,14 @@ export function atTerminal(stateHome: string, args: string[], env: Record<string
   });
   let screen = '';
   let seen = 0;
-  let look = () => {};
+  let check = () => {};
   child.onData((text) => {
     screen += text.replaceAll('\r\n', '\n');
-    look();
+    check();
   });
   const ended = new Promise<{ status: number; screen: string }>((resolve) =>
     child.onExit(({ exitCode }) => {
-      look();
+      check();
       resolve({ status: exitCode, screen });
     }),
   );
@@ -36,15 +36,15 @@ export function atTerminal(stateHome: string, args: string[], env: Record<string
     until: (text) =>
       new Promise((resolve, reject) => {
         const limit = setTimeout(() => reject(new Error(`no '${text}' in: ${screen}`)), 10_000);
-        look = () => {
+        check = () => {
           const found = screen.indexOf(text, seen);
           if (found < 0) return;
           seen = found + text.length;
           clearTimeout(limit);
-          look = () => {};
+          check = () => {};
           resolve(screen);
         };
-        look();
+        check();
       }),
   };
 }

@@ -28,7 +28,7 @@ import {
 const keyLookups = { ...lookups, 'GET /me/ssh-keys': keySet };
 
 /** Answers with one thing after another, the last one for good. */
-function inTurn(...bodies: unknown[]) {
+function oneAfterTheOther(...bodies: unknown[]) {
   return (_seen: unknown, response: ServerResponse) =>
     json(response, 200, bodies.length > 1 ? bodies.shift() : bodies[0]);
 }
@@ -91,7 +91,7 @@ test('wait key asks until it is in place, and is quiet in a pipe', async (t) => 
   const behind = { ...access, ssh_key_set_generation: 1 };
   const { run, requests } = await signedIn(t, {
     ...keyLookups,
-    [accessRoute]: inTurn(behind, behind, behind, access),
+    [accessRoute]: oneAfterTheOther(behind, behind, behind, access),
   });
   const { status, stdout, stderr } = await run(['wait', 'key']);
   assert.deepEqual([status, stdout, stderr], [0, '', '']);
@@ -150,7 +150,7 @@ test('wait permission waits for Kubernetes as well', async (t) => {
       state: 'converged',
       users: [],
     },
-    [path]: inTurn(
+    [path]: oneAfterTheOther(
       { clusters: [{ ...gamma, state: 'pending' }] },
       { clusters: [{ ...gamma, state: 'failed', message: 'No right.' }] },
       { clusters: [{ ...gamma, state: 'applied' }] },
@@ -170,12 +170,12 @@ test('wait permission follows the access list of every Slurm cluster, also when 
   const accessOfAlpha = `GET /organizations/org_1/clusters/${alphaId}/access`;
   const { run, requests } = await signedIn(t, {
     ...lookups,
-    'GET /organizations/org_1/members/user_bob/permissions': inTurn(
+    'GET /organizations/org_1/members/user_bob/permissions': oneAfterTheOther(
       { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },
       { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },
       { user_id: 'user_bob', role: 'member', permissions: [] },
     ),
-    [accessOfAlpha]: inTurn(
+    [accessOfAlpha]: oneAfterTheOther(
       { ...list, users: [] },
       list,
       list,
@@ -202,10 +202,13 @@ test('wait permission follows the access list of every Slurm cluster, also when 
 test('wait cluster ends when the cluster is of use, and at once when it goes out of service', async (t) => {
   const ready = { ...options, scheduler: { ...options.scheduler, ready: { status: 'True' } } };
   const cluster = `GET /clusters/${alphaId}?${inPhysics}`;
-  const routes = { ...lookups, [`GET /clusters/${alphaId}/options?${inPhysics}`]: inTurn(options, ready) };
+  const routes = {
+    ...lookups,
+    [`GET /clusters/${alphaId}/options?${inPhysics}`]: oneAfterTheOther(options, ready),
+  };
   const coming = await signedIn(t, {
     ...routes,
-    [cluster]: inTurn(platformCluster(alphaId, 'alpha', 'provisioning'), alpha),
+    [cluster]: oneAfterTheOther(platformCluster(alphaId, 'alpha', 'provisioning'), alpha),
   });
   const { status, stdout } = await coming.run(['wait', 'cluster', 'alpha', '-o', 'json']);
   assert.equal(status, 0);

@@ -110,7 +110,9 @@ export async function startMaster(t: TestContext, lab: Lab, ...more: string[]): 
   const master = spawn('ssh', [...lab.options, ...control, ...more, '-M', '-N', 'gateway'], {
     stdio: 'ignore',
   });
-  t.after(() => master.kill());
+  // It removes its socket when it ends, at the wrong moment for whoever removes the folder.
+  const ended = new Promise((resolve) => master.once('exit', resolve));
+  t.after(() => master.kill() && ended);
   await until(() => existsSync(path), 'the master connection stood');
   return control;
 }

@@ -29,13 +29,13 @@ export interface RawClient {
 
 /** Logged in. */
 export async function rawClient(lab: Lab): Promise<RawClient> {
-  const client = await rawStranger(lab);
+  const client = await rawUnauthenticated(lab);
   await logIn(client, lab);
   return client;
 }
 
 /** After the key exchange, before any login; `localAddress` is where it comes from. */
-export async function rawStranger(lab: Lab, localAddress = '127.0.0.1'): Promise<RawClient> {
+export async function rawUnauthenticated(lab: Lab, localAddress = '127.0.0.1'): Promise<RawClient> {
   const heard: Buffer[] = [];
   let ended = '';
   const transport = await new Promise<Transport>((resolve) => {

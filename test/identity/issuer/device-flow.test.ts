@@ -227,7 +227,7 @@ test('a new password ends the sessions of browsers and terminals', async () => {
   await answerDevice(harness.url, device, 'approve', browser);
   const { body } = await poll(harness.url, device);
   const hash = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$c2FsdHNhbHRzYWx0c2FsdHNhbHRzYWx0c2FsdHNhbHQ';
-  await harness.store.write((tx) => setPassword(tx, { userId: ada.id, hash, now: Date.now() + 1000 }));
+  await harness.store.write((tx) => setPassword(tx, { userId: ada.id, hash }));
   const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
   assert.match(page.text, /type="password"/);
   assert.equal((await refresh(harness.url, body.refresh_token)).body.error, 'invalid_grant');

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createIssuer, type Issuer } from '../../../src/identity/issuer/index.ts';
+import { createClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createTrustedProxies } from '../../../src/lib/source-address.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
@@ -70,7 +71,7 @@ export async function startHarness({
       resources,
       proxies: createTrustedProxies(proxies),
       log: createLogger('info', (line) => log.push(line)),
-      ...(now ? { now } : {}),
+      clock: createClock({ now }),
     });
     return { store, issuer };
   };
@@ -94,13 +95,12 @@ export async function startHarness({
       await rm(dataDir, { recursive: true });
     },
   };
-  await addPerson(harness.store, {
-    id: ada.id,
-    email: ada.email,
-    name: 'Ada <Lovelace>',
-    hash: adaHash,
-  });
+  await addAda(harness.store);
   return harness;
+}
+
+export function addAda(store: Store): Promise<void> {
+  return addPerson(store, { id: ada.id, email: ada.email, name: 'Ada <Lovelace>', hash: adaHash });
 }
 
 export async function addPerson(
@@ -130,7 +130,8 @@ export async function addPerson(
         updated_at: at,
       })
       .execute();
-    if (person.hash) await setPassword(tx, { userId: person.id, hash: person.hash, now: Date.parse(at) });
+    if (person.hash)
+      await setPassword({ ...tx, now: Date.parse(at) }, { userId: person.id, hash: person.hash });
   });
 }
 

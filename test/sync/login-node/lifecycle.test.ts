@@ -113,15 +113,15 @@ test('nobody sees whose homes there are, here or on other clusters', {
   for (const namespace of [true, false]) {
     const at = await bench(t, { namespace });
     const other = await bench(t, { namespace });
-    const look = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
+    const read = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
     for (const dir of [
       ...(namespace ? ['/home'] : []),
       join(at.dir, 'data/home'),
       join(other.dir, 'data/home'),
     ]) {
-      assert.match((await look(dir)).stderr, /Permission denied/, dir);
+      assert.match((await read(dir)).stderr, /Permission denied/, dir);
       for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
-        assert.match((await look(join(dir, inside))).stderr, /Permission denied/);
+        assert.match((await read(join(dir, inside))).stderr, /Permission denied/);
     }
     assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
   }

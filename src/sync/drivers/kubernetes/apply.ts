@@ -1,4 +1,4 @@
-/** People's permissions on one cluster, made so: passes over the bindings, and the watches that ask for a pass. */
+/** Applies people's permissions on one cluster: passes over the bindings, and the watches that ask for a pass. */
 import {
   type KubernetesAccess,
   keyOf,
@@ -29,7 +29,7 @@ const rounds = 3;
 /** How often all bindings are listed, for ours that somebody took a label off. */
 const thoroughMs = 300_000;
 
-/** What it remembers saves requests only: a new one does the same work. */
+/** Its state only saves requests: a new one does the same work. */
 export class BindingApplier {
   readonly #options: ApplyOptions;
   readonly #claimFault: string | null;
@@ -68,7 +68,7 @@ export class BindingApplier {
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
-      // What has the name may be ours without our labels.
+      // A binding that has the name may be ours without our labels.
       const isDoubtful = isNameTaken && !isThorough;
       isThorough ||= isNameTaken;
       if ((again || isDoubtful) && round < rounds) continue;

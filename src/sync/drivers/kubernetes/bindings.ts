@@ -116,7 +116,7 @@ export async function removeBinding(
   await client.request({ method: 'DELETE', path: pathOf(found), body }, signal);
 }
 
-/** Whether there is a ClusterRole of this name is what an answer that is no refusal says. */
+/** Checks that there is a ClusterRole of this name. Throws the server's refusal: 404 where there is none. */
 export async function findClusterRole(
   client: KubernetesClient,
   name: string,
@@ -130,7 +130,7 @@ export function nameOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>)
   return namespace === null ? `ClusterRoleBinding ${name}` : `RoleBinding ${namespace}/${name}`;
 }
 
-/** Does something for each item, several at the same time; throws what the first throws, and begins no more then. */
+/** Does something for each item, several at the same time. Throws the first error, and begins no more items then. */
 export async function forEach<T>(items: readonly T[], body: (item: T) => Promise<void>): Promise<void> {
   const waiting = items.values();
   let isOver = false;

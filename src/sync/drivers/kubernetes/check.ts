@@ -8,7 +8,7 @@ import { reasonOf } from './reason.ts';
 
 const limitMs = 20_000;
 
-/** Throws nothing: that the API server cannot be asked is an answer as well. */
+/** Never throws: an API server that cannot be reached is a result as well. */
 export async function checkKubernetes(
   settings: KubernetesSettings,
   roleIds: readonly string[],

@@ -39,10 +39,10 @@ export interface KubernetesClient {
   close(): Promise<void>;
 }
 
-/** How long the server may take for one request; we wait a little longer for its own word that it cannot. */
+/** How long the server may take for one request; the client waits a little longer, for the server's own error. */
 const serverLimitSeconds = 10;
 const clientLimitMs = 13_000;
-/** A server that is busy says so at once; after so many times it is not about to change. */
+/** How often a request is repeated at a busy server, which refuses at once. */
 const attempts = 6;
 const longestWaitMs = 10_000;
 /** An event, which is one object. */
@@ -177,7 +177,7 @@ async function authenticate(
     setHeaderParam(name: string, value: string) {
       // A token in a file ends with the line.
       headers[name] = value.trim();
-      // A connection that was given such a one is of no use any more.
+      // Sent all the same, they would break the connection.
       if (/[^\x20-\x7e]/.test(headers[name]))
         throw new Error('The credentials have characters that cannot be sent.');
     },
@@ -202,7 +202,7 @@ function reuseDispatcher(config: Dispatching): { close(): Promise<void> } {
   let made: { options: object; dispatcher: Dispatcher } | undefined;
   config.createDispatcher = (cluster, options) => {
     if (made && isSame(made.options, options)) return made.dispatcher;
-    // What is under way on it comes to its end.
+    // Requests that are under way on the old one go on to their end.
     void made?.dispatcher.close();
     // With an option it always makes one.
     made = { options, dispatcher: create(cluster, { ...options, rejectUnauthorized: true }) };

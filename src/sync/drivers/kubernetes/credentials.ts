@@ -11,7 +11,7 @@ export function loadCredentials(config: KubeConfig, settings: KubernetesSettings
   if (!cluster?.server)
     throw new Error(`${settings.kubeconfig}: its context names no cluster with a server.`);
   if (!config.getCurrentUser()) throw new Error(`${settings.kubeconfig}: its context names no user.`);
-  // Whoever answers there is sent credentials that make people administrators.
+  // The credentials that are sent to this server make people administrators.
   if (cluster.skipTLSVerify) {
     throw new Error(
       `${settings.kubeconfig}: insecure-skip-tls-verify is not supported; give the certificate authority instead.`,

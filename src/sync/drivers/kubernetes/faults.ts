@@ -1,4 +1,4 @@
-/** What stands in the way of people's permissions, gathered over a pass and reported in few sentences. */
+/** What keeps permissions from being applied, gathered over a pass and reported in few sentences. */
 import {
   describeRight,
   type KubernetesError,
@@ -10,7 +10,7 @@ export interface Faults {
   add(sentence: string, count?: number): void;
   /** Adds what a refusal means; `role` is the ClusterRole that was to be bound, `what` the thing that was refused. */
   refused(error: KubernetesError, about: { what: string; role?: string }): void;
-  /** Whether some of it may be over soon without anybody doing something. */
+  /** Whether a retry may help without anybody changing something. */
   mayPass(): boolean;
   /** All of it; undefined when nothing stands in the way. */
   text(): string | undefined;
@@ -32,7 +32,7 @@ export function createFaults(): Faults {
       passing ||= passingKinds.includes(refusal.kind);
       switch (refusal.kind) {
         case 'credentials':
-          // One token is refused, however often it was tried.
+          // The token is the same in every request, so one message is enough.
           return void counts.set('The API server does not accept our credentials', 1);
         case 'right':
           return add(`Our credentials lack the right to ${describeRight(refusal.right)}`);

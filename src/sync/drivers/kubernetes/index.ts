@@ -1,7 +1,7 @@
 /**
  * The driver of a real Kubernetes cluster. Owns the RBAC bindings that carry our labels and this cluster's ID, and
- * changes nothing else there; asks the API server how the cluster is. Keeps nothing that matters: what should be there
- * is handed to it, what is there is asked for, so that a pass that is cut off is made good by the next.
+ * changes nothing else there; observes the cluster through the API server. It has no state that matters: what should be
+ * there is handed to it, and what is there is read each time, so that the next pass completes one that was aborted.
  *
  *   apply:   access → wanted bindings → list ours → plan → write; beside it, watches that ask for a pass (`watch.ts`)
  *   observe: /readyz, /version, nodes, storage → report

@@ -1,4 +1,4 @@
-/** What a cluster is like, asked of its API server: the same few requests, whatever its size. */
+/** Observes a cluster through its API server: the same few requests, whatever its size. */
 import {
   apiReadiness,
   machineOf,

@@ -32,7 +32,7 @@ export interface PermissionChange {
 
 interface Pass {
   client: KubernetesClient;
-  /** Look at all bindings, not only at those with our labels: for ours that somebody took a label off. */
+  /** List all bindings, and not only those with our labels: somebody may have taken a label off one of ours. */
   isThorough: boolean;
   clusterId: string;
   faults: Faults;
@@ -50,13 +50,13 @@ export interface Settled {
   waiting: ReadonlySet<string>;
 }
 
-/** A server that answers so many writes with trouble is left alone until the next pass. */
+/** After so many failed writes, the rest waits for the next pass. */
 const mostTroubles = 50;
 const standing: readonly string[] = boundRoles;
 
 /**
- * Makes the bindings so; returns what was changed and whether something changed under our hands, so that it is worth
- * another round at once. What stands in the way goes into `faults`. Throws what the network says.
+ * Writes the difference; returns what was changed, and whether somebody else changed something meanwhile, so that it is
+ * worth another round at once. Refusals go into `faults`. Throws errors of the network.
  */
 export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Promise<Settled> {
   const plan = await planPass(pass, wanted);
@@ -67,7 +67,7 @@ export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Pr
   return { ...(await write(pass, plan)), waiting: new Set(plan.waiting.keys()) };
 }
 
-/** What is there, compared. Of a kind that cannot be listed nothing is touched: what is ours is not known. */
+/** The plan, from what is there. A kind that cannot be listed is left alone, as it is not known which are ours. */
 async function planPass(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
   const { client, clusterId, isThorough, faults, signal } = pass;
   const list = (kind: BindingKind) =>
@@ -108,7 +108,7 @@ async function listNamespaces(client: KubernetesClient, signal: AbortSignal): Pr
   return new Map(items.map(({ metadata, status }) => [metadata.name, status?.phase !== 'Terminating']));
 }
 
-/** The server binds roles that do not exist, for an account that may bind everything: so they are looked up first. */
+/** Roles are checked first, as the server binds also roles that do not exist, for an account that may bind everything. */
 async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
   const { client, faults, signal } = pass;
   const bindings = [...plan.create, ...plan.replace.map(({ binding }) => binding)];
@@ -132,13 +132,13 @@ async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
 }
 
 /**
- * What is taken away goes first: cut off half-way, nobody has more than they should. What gives way to something that is
- * as much or more goes last, and stays where that is refused: nobody has less because of a refusal.
+ * Removals come first: aborted half-way, nobody has more than they should. A binding that is replaced by one that gives
+ * as much or more is removed last, and stays where the new one is refused: nobody has less because of a refusal.
  */
 async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'waiting'>> {
   const { client, faults, signal } = pass;
   const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
-  // One refusal stands for everything like it: an account without a right is not asked for it a thousand times.
+  // After one refusal the same request is not repeated: an account without the right would be refused a thousand times.
   const refusals = new Map<string, KubernetesError>();
   let again = false;
   let isNameTaken = false;
@@ -192,7 +192,7 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
   };
   await forEach(plan.remove, async (found) => void (await remove(found)));
   await forEach(plan.replace, async ({ found, binding }) => {
-    // The same name, so that the old one has to go first: not before it is known that the new one may come.
+    // The names are the same, so the old one is removed first, once the server has confirmed that it would take the new one.
     const isLess = !isAtLeast(binding.role, found.roleRef.name ?? '');
     const mayCome = await attempt('create', binding, () => tryBinding(client, binding, signal));
     if ((mayCome || isLess) && (await remove(found)) && mayCome) await create(binding);

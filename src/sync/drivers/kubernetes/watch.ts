@@ -1,6 +1,6 @@
 /**
- * Watches of bindings and namespaces beside the list: they only say that a pass is worth it, and the list stays the
- * truth. What they miss costs one interval; what they say too often is held back.
+ * Watches of bindings and namespaces beside the list: an event only asks for a pass, and the list stays the
+ * truth. A missed event costs one interval, and frequent ones are rate limited.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -35,19 +35,19 @@ interface WatchEvent {
   object: BindingItem & { status?: { phase?: string }; code?: number };
 }
 
-/** The server ends a watch after this time; a connection that died without a word is noticed a little later. */
+/** The server ends a watch after this time, in seconds; a dead connection is noticed a little later. */
 const watchSeconds = 60;
-/** While the server does not answer, an attempt is the cheap probe that ends the back-off of the passes. */
+/** The longest pause between attempts while the server does not answer; one that succeeds ends the back-off of passes. */
 const longestRetryMs = 5_000;
 /** Without the right to watch there is only the interval. */
 const forbiddenRetryMs = 300_000;
-/** So many wake-ups at once, and then one in so long: somebody else may change our bindings all the time. */
+/** Rate limit of wake-ups: so many at once, then one in this time. Somebody may change our bindings all the time. */
 const burst = { size: 10, refillMs: 3_000 };
 
 /** Watches until `signal` is aborted. Throws nothing. */
 export function startWatching(options: WatchOptions, signal: AbortSignal): void {
   const { clusterId, expected } = options;
-  const wake = holdBack(options.wake);
+  const wake = rateLimited(options.wake);
   const selector = { labelSelector: labelSelector(clusterId) };
   const isBindingNews = ({ type, object }: WatchEvent) => isNews(type, foundOf(object), expected().bindings);
   const isNamespaceNews = ({ type, object }: WatchEvent) =>
@@ -62,7 +62,7 @@ export function startWatching(options: WatchOptions, signal: AbortSignal): void 
   for (const watch of watches) void follow({ ...watch, wake, connect: options.connect }, signal);
 }
 
-/** What a pass made itself is as it should be, and no news. */
+/** An event that shows what a pass itself wrote asks for nothing. */
 function isNews(type: string, found: FoundBinding, wanted: ReadonlyMap<string, Binding>): boolean {
   const binding = wanted.get(keyOf(found));
   if (type === 'DELETED') return binding !== undefined;
@@ -85,12 +85,12 @@ async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
       const client = await watch.connect();
       if (resourceVersion === undefined) {
         resourceVersion = await versionNow(client, watch, signal);
-        // What happened before it is for a pass to find.
+        // A pass finds what happened before this version.
         if (failures > 0) watch.wake();
       }
       const last = await read(client, watch, resourceVersion, signal);
       failures = 0;
-      // Expired: what was missed is for a pass to find.
+      // Expired: a pass finds what was missed.
       if (last === undefined) watch.wake();
       resourceVersion = last;
     } catch (error) {
@@ -140,8 +140,8 @@ async function read(
   return last;
 }
 
-/** Calls through at once, as long as that is not too often; what is held back is called when there is room again. */
-function holdBack(body: () => void): () => void {
+/** Calls at once while the rate limit allows it; otherwise once, as soon as it does. */
+function rateLimited(body: () => void): () => void {
   let left = burst.size;
   let refilledAt = performance.now();
   let timer: NodeJS.Timeout | undefined;

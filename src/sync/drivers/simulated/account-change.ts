@@ -14,7 +14,7 @@ const compared = new WeakMap<
   { before: WeakRef<readonly KnownAccount[]>; change: AccountChange }
 >();
 
-/** What becomes of the accounts. Cached: the clusters of an organization ask the same, one after the other. */
+/** The plan for the accounts. Cached, as all clusters of an organization need the same. */
 export function compareAccounts(
   before: readonly KnownAccount[],
   after: readonly ManifestAccount[],

@@ -1,7 +1,7 @@
-/** Those who get no account on a simulated login node, because somebody else on this machine has their number. */
+/** Accounts that a simulated login node cannot have, because somebody else on this machine has their number. */
 import type { AccountReport, ManifestAccount } from '../../../domain/manifest.ts';
 
-/** Whose the numbers of accounts are on this machine already, as a phrase; of those that are free, nothing. */
+/** By uid: who has the number on this machine already, as a phrase; a free number is left out. */
 export type FindOwners = (accounts: readonly ManifestAccount[]) => Promise<ReadonlyMap<number, string>>;
 
 export interface Foreign {

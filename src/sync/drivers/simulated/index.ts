@@ -42,7 +42,7 @@ export interface SimulatedSlurmOptions {
   dataDir: string;
   /** A sentence: why no login node may be started here. Nobody can log in then, and nothing is applied. */
   loginNodeRefusal?: string | undefined;
-  /** Whose the numbers of accounts are on this machine already, in words; of those that are free, nothing. */
+  /** Finds who has the accounts' numbers on this machine already. */
   findOwners?: FindOwners;
   /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
   startLoginNode(
@@ -87,7 +87,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
 
   async observe(): Promise<SlurmReport> {
     const settings = this.#withRefusal(await this.#settings());
-    // A login node that died is a machine that boots again. In a restart, another one would be one too many.
+    // A login node that died starts again, as a machine would. During a restart, that would start a second one.
     if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
     const loginNodes = await this.#loginNodeReports(settings);
     const { foreign = nobody } = this.#state;
@@ -183,7 +183,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     return logins.map(({ username }) => ({ name: `login-${username}`, host, port, hostKey, up, username }));
   }
 
-  /** Whoever had a number here keeps it. */
+  /** An account that has the number here already keeps it. */
   #findForeign({ accounts }: Manifest, before: readonly KnownAccount[]): Promise<Foreign> {
     const had = new Set(before.filter(isReady).map(({ uid }) => uid));
     const others = accounts.filter(({ uid }) => !had.has(uid));

@@ -1,5 +1,5 @@
 /**
- * What a simulated cluster remembers, each file replaced whole: what is in force there, which is short, and its login
+ * The state of a simulated cluster on disk, each file replaced whole: what is in force there, which is short, and its login
  * accounts, which can be thousands and are read only when they are needed.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ export async function writeState(dataDir: string, state: SimulatedState): Promis
 /** What a cluster knows of an account that it may or may not let in. */
 export type KnownAccount = LoginAccount & Pick<ManifestAccount, 'loginState'>;
 
-/** The last file that was read, for the clusters of an organization all have the same. */
+/** A cache of the last file that was read, as all clusters of an organization have the same. */
 let latest: { text: string; accounts: WeakRef<readonly KnownAccount[]> } | undefined;
 
 /** Those who can log in there. */
@@ -96,7 +96,7 @@ export async function writeLogins(dataDir: string, logins: Logins): Promise<void
   await replaceFile(join(dataDir, loginsFile), logins.text);
 }
 
-/** Forgets everything but the homes; returns what a new cluster remembers. */
+/** Deletes everything but the homes; returns the state of a new cluster. */
 export async function forgetState(dataDir: string): Promise<SimulatedState> {
   for (const file of [stateFile, loginsFile]) await rm(join(dataDir, file), { force: true });
   return { ...fresh };

@@ -1,5 +1,5 @@
 /**
- * Makes a manifest true on the hosts, so that Slurm is never configured with what a host lacks: accounts and scripts on all
+ * Applies a manifest to the hosts in an order in which Slurm never needs what a host lacks: accounts and scripts on all
  * hosts but the controller; the controller, whose version counts; the configuration of the others; restarts.
  */
 import type { Manifest } from '../../../domain/manifest.ts';
@@ -24,7 +24,7 @@ interface Pass {
   cluster: SlurmCluster;
   progress: Progress;
   manifest: Manifest;
-  /** By address: what becomes of each host that answers. */
+  /** By address: the plan for each host that answers. */
   plans: ReadonlyMap<string, HostPlan>;
   signal: AbortSignal;
 }

@@ -122,7 +122,7 @@ export class SlurmCluster {
           ? error
           : new HostError(`${host.address}: ${(error as Error).message}`, true);
       this.#keepResult(host, action, fault);
-      // An observation that follows may well succeed, and must not hide it.
+      // An observation afterwards may succeed, and must not hide this fault.
       if (action !== 'observe' && !fault.isUnreachable)
         this.problems.set(host.address, [{ kind: 'script', message: fault.message }]);
       return fault;

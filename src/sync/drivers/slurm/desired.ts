@@ -92,9 +92,9 @@ export interface HostPlan {
   configuration: RestartPlan;
 }
 
-/** What becomes of a host, by the contract's rules: what is there, and what is to be. */
+/** The plan for a host by the contract's rules, from what is there and what should be. */
 export function planHost(facts: Facts, manifest: Manifest): HostPlan {
-  // Whom the host cannot take is neither new nor gone.
+  // Someone whose account the host cannot make is neither added nor removed.
   const blocked = new Set(facts.conflicts.map(({ username }) => username));
   const before = facts.logins
     .filter((username) => !blocked.has(username))
@@ -120,7 +120,7 @@ export function versionRow({ generation, listVersion, desiredGeneration }: Manif
   return ['version', generation, listVersion, desiredGeneration];
 }
 
-/** The commands for what a host may owe, in the order in which it is done. */
+/** The commands for the restarts that a host may still need, in the order in which they run. */
 export function stepRows(settings: SlurmSettings, wanted: readonly (Role | 'reload')[], node = ''): Row[] {
   const commands = { ...defaultSlurmCommands, ...settings.commands };
   const of = {

@@ -1,9 +1,10 @@
 /**
- * Which hosts have something of ours, in a file here: one that leaves the settings, or Slurm, is cleaned, or named as left
- * behind, and not forgotten. Without the file only that is lost.
+ * Records in a file which hosts have something of ours: a host that leaves the settings, or Slurm, is cleaned, or named as
+ * left behind, and not forgotten. Without the file only that is lost.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { writeWhole } from '../../../lib/whole-file.ts';
 import type { Host } from './hosts.ts';
 
 /** A host without a part in the cluster. */
@@ -27,8 +28,7 @@ export function createHostRecord(file: string): HostRecord {
   const save = () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const text = [...lines.values()].map((line) => `${JSON.stringify(line)}\n`).join('');
-    writeFileSync(`${file}.new`, text, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    writeWhole(file, text);
   };
   return {
     add({ address, reach, nodes }, username) {

@@ -4,7 +4,7 @@ import type { SlurmHost, SlurmSettings } from '../../../domain/slurm-settings.ts
 export type Role = 'login' | 'controller' | 'accounting' | 'compute';
 
 export interface Host {
-  /** `host:port`, or `local`: what tells hosts apart, and what faults name. */
+  /** `host:port`, or `local`: identifies the host, also in messages. */
   address: string;
   /** Left out: this machine. */
   reach?: { host: string; port: number; hostKey?: string | undefined };

@@ -1,7 +1,7 @@
 /**
  * The Slurm driver: a site's own cluster, managed over SSH (or on this machine) with nothing installed there. Each host gets
  * its whole part as one idempotent script and answers with what is in force, so that an observation or a change is one round
- * trip a host. What is ours is noted on the host itself; nothing that matters is remembered here.
+ * trip a host. A host itself records what the driver put there; nothing that matters is only in memory here.
  *
  *   observe: controller → the other hosts, side by side → report.ts
  *   apply:   other hosts (accounts, scripts) → controller (accounts, associations, configuration on trial)
@@ -42,7 +42,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     async release(signal) {
       await observer.observeHosts(signal);
       const [controller, ...others] = cluster.hosts();
-      // Slurm must know of no script of ours before the scripts go.
+      // The scripts are removed last, after Slurm's configuration names none of them any more.
       const left = controller ? await releaseHost(cluster, controller, signal) : [];
       if (left.length === 0) {
         const messages = await Promise.all(others.map((host) => releaseHost(cluster, host, signal)));

@@ -47,7 +47,7 @@ export async function cleanLeftHosts(cluster: SlurmCluster, signal: AbortSignal)
     const fate = fateOf(cluster, host, facts);
     if (fate === 'forget') cluster.record.remove(host.address);
     if (fate !== 'clean') continue;
-    // One that shares its files with those in use leaves them alone.
+    // A host that shares its files with hosts in use must not be cleaned.
     const inUse = cluster.hosts().flatMap((one) => cluster.factsOf(one) ?? []);
     const isShared = inUse.some(({ inode }) => inode === facts.inode);
     const left = await releaseHost(cluster, host, signal, isShared ? [['keep', 'configuration']] : []);

@@ -66,10 +66,10 @@ export class Observer {
     );
   }
 
-  /** What stays as it is is logged once. */
-  #logOnce(event: StateEvent, words = ''): void {
+  /** Logs a state when it changes, and not at every observation. */
+  #logOnce(event: StateEvent, message = ''): void {
     const { name: cluster, log } = this.#cluster.options;
-    if (this.#logged.get(event) !== words && words !== '') log.warn(event, { cluster, words });
-    this.#logged.set(event, words);
+    if (this.#logged.get(event) !== message && message !== '') log.warn(event, { cluster, words: message });
+    this.#logged.set(event, message);
   }
 }

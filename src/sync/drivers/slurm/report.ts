@@ -80,7 +80,10 @@ function versionInForce(findings: Findings): Version {
   return login === undefined || controller.generation <= login.generation ? controller : login;
 }
 
-/** One that comes back and is behind lets nobody in until it has caught up; one that was up keeps its sessions. */
+/**
+ * A login node that comes back with an old version admits nobody until it has the new one; one that was up keeps its
+ * sessions.
+ */
 function loginNode(node: LoginNode, findings: Findings, version: Version): LoginNodeReport {
   const { name, address, host, port, hostKey, username } = node;
   const facts = factsAt(findings, address);
@@ -133,7 +136,7 @@ function condition(
     };
   }
   if (!settled) return { status: 'False', reason: 'Provisioning', message: 'Nothing has been applied yet.' };
-  // It works; what does not may be about some people or hosts only.
+  // The scheduler works; the fault may concern some people or hosts only.
   const message = [progress, failure].filter((part) => part != null).join(' ');
   return { status: 'True', reason: 'Ready', ...(message === '' ? {} : { message }) };
 }
@@ -162,7 +165,7 @@ function faults({ hosts, results, problems, controllerFacts, left }: Findings): 
   return found.slice(0, maxMessages).join('; ') + more;
 }
 
-/** Whom the controller or a login node cannot take, or has not at this moment, has no account to log in to. */
+/** Someone whose account the controller or a login node cannot make, or does not have at this moment, cannot log in. */
 function blockedAccounts(findings: Findings): AccountReport[] {
   const blocked = new Set<string>();
   for (const { address, roles } of findings.hosts) {

@@ -1,4 +1,4 @@
-/** Restarts that hosts owe: first what people meet, on all hosts together, then the compute nodes one at a time. */
+/** Restarts that are due: login nodes, controller and accounting on all hosts together, then compute nodes one at a time. */
 import type { Manifest } from '../../../domain/manifest.ts';
 import type { SlurmCluster } from './cluster.ts';
 import { stepRows, versionRow } from './desired.ts';

@@ -123,6 +123,9 @@ function execute(
     child.stdin.on('error', () => {});
     child.stdin.end(script);
     child.once('error', (error: NodeJS.ErrnoException) => {
+      // What the killed program has started may hold these open for as long as it likes.
+      child.stdout.destroy();
+      child.stderr.destroy();
       if (signal.aborted) reject(aborted(host, signal));
       else reject(new HostError(`${program} cannot be run here: ${error.message}.`, false));
     });

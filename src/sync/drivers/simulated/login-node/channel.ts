@@ -78,7 +78,7 @@ export class Channel {
     else this.#whenEmpty.push(done);
   }
 
-  /** Sends what window and socket allow; the connection calls it when either has room again. */
+  /** Sends what window and socket allow; the connection calls it when either can take more. */
   pump(): void {
     let next = this.#queue[0];
     while (next && this.#sendWindow > 0 && this.#socket.writableLength < socketLimit) {

@@ -50,7 +50,7 @@ export class Client {
     });
     connection.on('error', (error) => {
       host.log.debug('login_node_connection_error', { error });
-      // ssh2 only stops sending: whoever broke the protocol must not go on.
+      // ssh2 only stops sending; a client that broke the protocol must be disconnected.
       socket.destroy();
     });
     socket.on('close', () => {

@@ -21,7 +21,7 @@ const title = 'andromeda login node';
 export interface Scope {
   sandbox: Sandbox;
   port: number;
-  /** Left out: everything of this login node, whoever it belongs to. */
+  /** Left out: all processes of this login node, of every account. */
   accounts?: readonly { username: string; uid: number; gid: number }[];
 }
 
@@ -151,7 +151,7 @@ function otherLoginNodes(): Others {
   return { pids, namespaces };
 }
 
-/** Whoever's parent ended is a child of the first process: nobody becomes a child of somebody else's. */
+/** A process whose parent ended becomes a child of process 1, never of another account's process. */
 function descendsFrom(pid: number, ancestors: ReadonlySet<number>): boolean {
   for (let at = statusOf(pid)?.parent ?? 0; at > 1; at = statusOf(at)?.parent ?? 0) {
     if (ancestors.has(at)) return true;

@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { messageOf } from '../../../../lib/error-message.ts';
 import type { Program } from './spawn.ts';
 
 export type Sandbox =
@@ -60,7 +61,7 @@ export async function createSandbox(
   try {
     return await namespace(files);
   } catch (error) {
-    onFallback(error instanceof Error ? error.message : String(error));
+    onFallback(messageOf(error));
     return { kind: 'root' };
   }
 }
@@ -91,7 +92,7 @@ async function namespace(files: SandboxFiles): Promise<Sandbox> {
     ]);
     if (outcome !== 'ready') throw new Error(errors.trim() || 'unshare --mount failed');
     // The open descriptors keep the namespace alive after its first process has gone. Its root is named too: without
-    // that, whoever enters it from within a chroot finds himself outside.
+    // that, a process that enters it from within a chroot is outside of the sandbox.
     const fd = openSync(`/proc/${holder.pid}/ns/mnt`, 'r');
     const rootFd = openSync(`/proc/${holder.pid}/root`, 'r');
     const own = `/proc/${process.pid}/fd`;
@@ -142,7 +143,7 @@ export async function mountNames(sandbox: Namespace, files: SandboxFiles): Promi
   }
 }
 
-/** Enters the namespace once as somebody without rights: whoever cannot drop them must not start sessions. */
+/** Enters the namespace once without rights: a process that cannot drop them must not start sessions. */
 async function verifyRights(sandbox: Sandbox): Promise<void> {
   const program = asAccount(sandbox, { uid: 65534, gid: 65534 }, '/bin/sh', ['-c', 'id -u; id -G'], {
     PATH: systemPath,

@@ -1,6 +1,7 @@
 /** The login node's process: takes its settings from the server that started it, and ends when that is gone. */
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { messageOf } from '../../../../lib/error-message.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../../../../lib/log.ts';
 import { codeRoot } from '../../../../lib/packaging.ts';
 import { loadSshKey } from '../../../../ssh/key-file.ts';
@@ -34,13 +35,13 @@ export function serveLoginNode(): void {
     if (message.type === 'start') {
       node = start(message.settings, log);
       node.catch((error: unknown) => {
-        send({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+        send({ type: 'failed', message: messageOf(error) });
         void finish(1);
       });
     } else if (message.type === 'accounts') {
       // One after the other, so that the last one set is the one that holds.
       last = last.then(async () => {
-        const error = await node?.then((it) => it.setAccounts(message.accounts)).then(nothing, sentence);
+        const error = await node?.then((it) => it.setAccounts(message.accounts)).then(nothing, messageOf);
         send({ type: 'accounts', id: message.id, error });
       });
     } else if (message.type === 'connection') {
@@ -133,4 +134,3 @@ function plainFields<Fields extends object>(fields: Fields): Fields {
 }
 
 const nothing = () => undefined;
-const sentence = (error: unknown) => (error instanceof Error ? error.message : String(error));

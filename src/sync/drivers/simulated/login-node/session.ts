@@ -75,7 +75,7 @@ export class Session {
       case 'signal':
         return sendSignal(this.#running, details.text());
       case 'eow@openssh.com':
-        // Nobody reads our output any more: whoever writes it shall notice.
+        // Nobody reads the output any more: the program that writes it must notice (SIGPIPE).
         this.#running?.outputs[0]?.stream.destroy();
         return true;
       default:

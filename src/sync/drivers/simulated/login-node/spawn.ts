@@ -19,7 +19,7 @@ const closeOnExec = 0o2000000;
 const inheritable = new Set<number>();
 let devNull: number | undefined;
 
-/** Hides what whoever started the server left open without close-on-exec. */
+/** Marks the descriptors that this process itself inherited, which new processes must not see. */
 export function hideInherited(): void {
   for (const name of readdirSync('/proc/self/fd')) {
     try {

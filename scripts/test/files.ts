@@ -1,0 +1,52 @@
+/** Which test files begin first, and which are the quick ones. */
+
+/** Longest first, as measured; a file that is not here takes less than any of these. */
+export const slow = [
+  'test/slurm/e2e.test.ts',
+  'test/slurm/accounts.test.ts',
+  'test/slurm/interruptions.test.ts',
+  'test/slurm/configuration.test.ts',
+  'test/slurm/restarts.test.ts',
+  'test/slurm/bad-days.test.ts',
+  'test/slurm/found.test.ts',
+  'test/slurm/left-hosts.test.ts',
+  'test/gateway/barrier.test.ts',
+  'test/slurm/per-user.test.ts',
+  'test/gateway/limits.test.ts',
+  'test/http/docs.test.ts',
+  'test/slurm/ready.test.ts',
+  'test/gateway/clients/ansible.test.ts',
+  'test/gateway/hostile.test.ts',
+  'test/host/backup.test.ts',
+  'test/docs/walk.test.ts',
+  'test/e2e/operator.test.ts',
+  'test/gateway/gateway.test.ts',
+  'test/http/half-sent.test.ts',
+  'test/kubernetes/service.test.ts',
+  'test/e2e/not-root.test.ts',
+  'test/build/executable.test.ts',
+  'test/host/systemd.test.ts',
+  'test/e2e/walk.test.ts',
+  'test/cli/admin/client.test.ts',
+  'test/identity/issuer/password-page.test.ts',
+  'test/gateway/records.test.ts',
+  'test/gateway/access.test.ts',
+  'test/gateway/clients/rekey.test.ts',
+  'test/cli/everyday/files.test.ts',
+  'test/cli/admin/nouns.test.ts',
+  'test/cli/auth.test.ts',
+  'test/cli/credential-store.test.ts',
+  'test/e2e/admin.test.ts',
+  'test/e2e/serve.test.ts',
+];
+
+/** Rules, unit tables and one walk through the demonstration: `npm run test:quick`, under a minute. */
+export const quick = [
+  'test/*.test.ts',
+  'test/domain/*.test.ts',
+  'test/store/open.test.ts',
+  'test/http/documents.test.ts',
+  'test/http/judge.test.ts',
+  'test/cli/help.test.ts',
+  'test/e2e/walk.test.ts',
+];

@@ -1,0 +1,89 @@
+/**
+ * `npm test`: the check and every test file, each in a process of its own, several at a time, those that take longest
+ * first. A job that does not end in time, or leaves something behind, fails. (`node --test` takes files by name.)
+ *
+ *   main.ts [--quick | --under DIR | FILE…] [--jobs N] [--limit SECONDS]
+ */
+import { globSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { quick, slow } from './files.ts';
+import { killAll, type Outcome, runJob } from './job.ts';
+import { homesNow, makeWorkDirectory, removeWorkDirectory } from './leftovers.ts';
+
+const root = join(import.meta.dirname, '../..');
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: 'boolean', default: false },
+    under: { type: 'string' },
+    // One more than there are processors: some job always waits for a timer or a disk.
+    jobs: { type: 'string', default: `${availableParallelism() + 1}` },
+    limit: { type: 'string', default: '300' },
+  },
+});
+
+const started = performance.now();
+const jobs = jobsToRun();
+const homes = homesNow();
+const directory = makeWorkDirectory();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    killAll(directory);
+    removeWorkDirectory(directory);
+    process.exit(1);
+  });
+}
+const outcomes: Outcome[] = [];
+await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+summarize();
+removeWorkDirectory(directory);
+
+/** Takes one job after the other until none is left. */
+async function work(): Promise<void> {
+  for (let name = jobs.shift(); name !== undefined; name = jobs.shift()) {
+    const number = outcomes.push({ name, isFine: false, output: 'did not run', seconds: 0, counts: {} }) - 1;
+    const outcome = await runJob(name, {
+      root,
+      directory: join(directory, `${number}`),
+      limitSeconds: Number(values.limit),
+    });
+    outcomes[number] = outcome;
+    const { isFine, seconds, counts, output } = outcome;
+    const tests = counts['tests'] === undefined ? '' : `${counts['tests']} tests, `;
+    console.log(`${isFine ? '✔' : '✖'} ${name} (${tests}${seconds.toFixed(1)} s)`);
+    const lines = isFine ? output.split('\n').filter((line) => /﹣|# SKIP/.test(line)) : [output];
+    for (const line of lines) console.log(line);
+  }
+}
+
+/** The check, and test files from the repository's root. */
+function jobsToRun(): string[] {
+  const found = globSync('test/**/*.test.ts', { cwd: root }).sort();
+  const gone = [...slow, ...quick].filter((file) => globSync(file, { cwd: root }).length === 0);
+  if (gone.length > 0)
+    throw new Error(`${gone.join(', ')} is not there any more: mend scripts/test/files.ts`);
+  if (positionals.length > 0) return positionals;
+  const first = [...slow, ...found.filter((file) => !slow.includes(file))];
+  if (values.quick) {
+    const chosen = new Set(globSync(quick, { cwd: root }));
+    return ['check', ...first.filter((file) => chosen.has(file))];
+  }
+  const { under } = values;
+  return under === undefined ? ['check', ...first] : first.filter((file) => file.startsWith(`${under}/`));
+}
+
+function summarize(): void {
+  const failed = outcomes.filter(({ isFine }) => !isFine);
+  const total = (name: string) => outcomes.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
+  for (const name of ['tests', 'pass', 'fail', 'cancelled', 'skipped', 'todo'])
+    console.log(`ℹ ${name} ${total(name)}`);
+  console.log(`ℹ duration_ms ${Math.round(performance.now() - started)}`);
+  const left = homesNow().filter((one) => !homes.includes(one));
+  // Somebody else on the machine may have made them, so they are only named.
+  if (left.length > 0) console.log(`ℹ new since the start: ${left.join(', ')}`);
+  if (failed.length === 0) return;
+  console.log(`✖ failed: ${failed.map(({ name }) => name).join(', ')}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,20 @@
+/** People: everybody with an account. The ID of a person is `userId` in all of the code, and `user_…` on the wire. */
+import type { StaffKey } from './staff.ts';
+
+export interface Person {
+  id: string;
+  /** The installation itself is `system`: nobody can sign in as it, and it owns what files make. */
+  kind: 'person' | 'system';
+  /** In lower case. */
+  email: string;
+  displayName: string;
+  /** As the issuer said it at the first sign-in. */
+  preferredUsername: string | null;
+  loginShell: string;
+  lifecycleState: 'active' | 'deactivated';
+  /** What they may do as operators, in order. */
+  staffKeys: StaffKey[];
+  /** RFC 3339. */
+  createdAt: string;
+  updatedAt: string;
+}

@@ -1,0 +1,395 @@
+/** The service's side: which gateway processes there are, one after another's end, and what becomes of their sessions. */
+import type { ChildProcess } from 'node:child_process';
+import { chownSync } from 'node:fs';
+import type { Server, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SshSession } from '../domain/ssh-session.ts';
+import type { SessionFilter } from '../gateway/index.ts';
+import { defaultLimits } from '../gateway/limits.ts';
+import { ownAccount } from '../lib/own-account.ts';
+import { Attempts } from './attempts.ts';
+import type { Gateways, GatewaysOptions } from './gateways.ts';
+import { gatewayCommand, launch, ownBuild } from './launch.ts';
+import { type Lines, openLines } from './lines.ts';
+import { Member } from './member.ts';
+import {
+  type FromProcess,
+  type Hello,
+  protocolVersion,
+  readFromProcess,
+  type ToProcess,
+} from './messages.ts';
+import { type Account, findAccount } from './privileges.ts';
+import { Reports } from './reports.ts';
+import { listen, openRunDirectory, type RunDirectory } from './run-directory.ts';
+
+/** Processes from before say hello within this, or are ended. They connect several times a second. */
+const helloMs = 2_000;
+/** A process that was started says so within this. A busy machine takes its time. */
+const startMs = 30_000;
+const checkMs = 200;
+const lastWordsMs = 20;
+/** Beside the time that sessions are given. */
+const stopMs = 1_000;
+const stopped = 'the service stops before the gateway listens';
+/** Connections that have not said hello; ours do at once. */
+const mostConnections = 64;
+
+export class GatewayProcesses implements Gateways {
+  readonly #options: GatewaysOptions;
+  readonly #build: string;
+  readonly #account: Account | undefined;
+  readonly #reports: Reports;
+  readonly #members = new Map<number, Member>();
+  readonly #sockets = new Set<Socket>();
+  #directory: RunDirectory | undefined;
+  #server: Server | undefined;
+  #checks: NodeJS.Timeout | undefined;
+  #phase: 'opening' | 'serving' | 'stopping' = 'opening';
+  /** A process is starting: until when another one waits for it. */
+  #startingUntil = 0;
+  readonly #attempts = new Attempts();
+  #onServing: { resolve(): void; reject(error: unknown): void } | undefined;
+
+  constructor(options: GatewaysOptions) {
+    this.#options = options;
+    this.#build = options.build ?? ownBuild;
+    this.#account = findAccount(options.account);
+    this.#reports = new Reports(options);
+  }
+
+  /** Listens for processes, and finds those from before. */
+  async open(): Promise<void> {
+    const account = this.#account;
+    const directory = openRunDirectory(this.#options.dataDir, account !== undefined, (error) =>
+      this.#options.log.error('gateway.process.fault', { error }),
+    );
+    this.#directory = directory;
+    this.#server = await listen(directory, (socket) => this.#onConnection(socket));
+    if (account) chownSync(directory.socket, account.uid, account.gid);
+    this.#options.log.info('gateway.process.account', { account: account?.name ?? ownAccount() });
+    process.once('exit', this.#onExit);
+    for (const { pid } of directory.living) this.#members.set(pid, new Member(pid, true));
+    if (this.#members.size === 0) this.#launch();
+    else await this.#awaitHellos();
+    this.#checks = setInterval(() => this.#check(), checkMs).unref();
+  }
+
+  get held(): ReadonlySet<string> {
+    return new Set([...this.#members.values()].flatMap(({ held }) => [...held]));
+  }
+
+  async start(): Promise<void> {
+    if (this.#phase === 'stopping') throw new Error(stopped);
+    const serving = new Promise<void>((resolve, reject) => {
+      this.#onServing = { resolve, reject };
+    });
+    this.#phase = 'serving';
+    for (const member of this.#members.values()) if (member.isConnected) this.#greet(member);
+    this.#ensure();
+    const late = setTimeout(() => {
+      this.#onServing?.reject(new Error(`no gateway process was ready within ${startMs} ms`));
+    }, startMs);
+    await serving.finally(() => {
+      clearTimeout(late);
+      this.#onServing = undefined;
+    });
+  }
+
+  get fault(): string | undefined {
+    const isServing = [...this.#members.values()].some((member) => member.isServing);
+    return isServing ? undefined : (this.#attempts.fault ?? 'it is starting');
+  }
+
+  async recheck(filter: SessionFilter = {}): Promise<void> {
+    await Promise.all(this.#connected().map((member) => member.ask({ type: 'recheck', filter })));
+  }
+
+  close(filter: SessionFilter, reason: string, text: string): number {
+    const sent = this.#connected().filter((member) => member.send({ type: 'close', filter, reason, text }));
+    return sent.reduce((sum, member) => sum + member.count(filter), 0);
+  }
+
+  async sessions(): Promise<readonly SshSession[]> {
+    const all = [...this.#members.values()].map(async (member) => {
+      const answer = await member.ask({ type: 'count' });
+      return answer?.type === 'counted' ? answer.sessions : [...member.sessions.values()];
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  count(): number {
+    return [...this.#members.values()].reduce((sum, { sessions }) => sum + sessions.size, 0);
+  }
+
+  async stop(): Promise<void> {
+    this.#phase = 'stopping';
+    this.#onServing?.reject(new Error(stopped));
+    for (const member of this.#members.values()) if (!member.send({ type: 'stop' })) member.kill();
+    await this.#awaitEnds();
+    for (const member of this.#members.values()) this.#onEnded(member, {});
+    this.#remember();
+    await this.#close();
+    process.off('exit', this.#onExit);
+  }
+
+  async endLeft(): Promise<void> {
+    for (const member of this.#members.values()) member.kill('SIGTERM');
+    await this.#awaitEnds();
+  }
+
+  async #awaitEnds(): Promise<void> {
+    const drainMs = this.#options.settings.limits.drainMs ?? defaultLimits.drainMs;
+    const end = performance.now() + drainMs + stopMs;
+    while (this.#alive().length > 0 && performance.now() < end) await sleep(10);
+    for (const member of this.#alive()) member.kill();
+    while (this.#alive().length > 0 && performance.now() < end + stopMs) await sleep(10);
+  }
+
+  async leave(which: 'all' | 'found'): Promise<void> {
+    this.#phase = 'stopping';
+    this.#onServing?.reject(new Error(stopped));
+    const ours = [...this.#members.values()].filter(({ isFound }) => which === 'found' && !isFound);
+    for (const member of ours) member.kill();
+    for (const member of ours) this.#members.delete(member.pid);
+    this.#remember();
+    process.off('exit', this.#onExit);
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#checks);
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => this.#server?.close(() => resolve()));
+  }
+
+  /** The end of this process while it starts or stops, however it comes: nobody else knows of these processes then. */
+  readonly #onExit = (): void => {
+    if (this.#phase === 'serving' && !this.#onServing) return;
+    for (const member of this.#members.values()) member.kill();
+  };
+
+  async #awaitHellos(): Promise<void> {
+    const silent = () => this.#alive().filter(({ hello }) => hello === undefined);
+    const end = performance.now() + helloMs;
+    while (silent().length > 0 && performance.now() < end) await sleep(10);
+    for (const member of silent()) {
+      this.#options.log.warn('gateway.process.silent', { pid: member.pid });
+      member.kill();
+    }
+  }
+
+  #onConnection(socket: Socket): void {
+    if (this.#sockets.size >= mostConnections) {
+      socket.destroy();
+      return;
+    }
+    this.#sockets.add(socket);
+    let member: Member | undefined;
+    const fault = (error: unknown) =>
+      this.#options.log.error('gateway.process.fault', { pid: member?.pid, error });
+    const late = setTimeout(() => socket.destroy(), helloMs).unref();
+    const lines: Lines<ToProcess> = openLines<FromProcess, ToProcess>(socket, {
+      read: readFromProcess,
+      onMessage: (message) => {
+        if (member) return this.#onMessage(member, message);
+        if (message.type !== 'hello') return lines.close();
+        clearTimeout(late);
+        member = this.#onHello(lines, message);
+      },
+      onClose: (why) => {
+        clearTimeout(late);
+        this.#sockets.delete(socket);
+        if (why !== undefined) fault(new Error(why));
+        if (member?.disconnected(lines)) this.#check();
+      },
+      onFault: fault,
+    });
+  }
+
+  #onHello(lines: Lines<ToProcess>, hello: Hello): Member {
+    const known = this.#members.get(hello.pid);
+    const member = known?.isAlive ? known : new Member(hello.pid, true);
+    this.#members.set(hello.pid, member);
+    member.connected(lines, hello);
+    this.#remember();
+    if (this.#phase === 'serving') this.#greet(member);
+    if (this.#phase === 'stopping') member.send({ type: 'stop' });
+    return member;
+  }
+
+  /** Lets a process that said hello serve; one that cannot any more keeps its sessions to their end. */
+  #greet(member: Member): void {
+    const { log, settings } = this.#options;
+    const { hello } = member;
+    if (!hello) return;
+    if (hello.port !== undefined)
+      log.info('gateway.process.found', { pid: member.pid, sessions: hello.sessions.length });
+    if (hello.protocol === protocolVersion) member.send({ type: 'welcome', settings });
+    const { host, port } = settings.listen;
+    const isElsewhere = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
+    if (isElsewhere) this.#drain(member);
+  }
+
+  #drain(member: Member): void {
+    if (member.draining) return;
+    member.draining = true;
+    member.send({ type: 'drain' });
+    this.#options.log.info('gateway.process.draining', { pid: member.pid, sessions: member.sessions.size });
+  }
+
+  #onMessage(member: Member, message: FromProcess) {
+    const { type } = message;
+    if (type === 'session') member.sessions.set(message.session.id, message.session);
+    else if (type === 'listening') this.#onListening(member, message.port);
+    else if (type === 'listenFailed') this.#onListenFailed(member, message);
+    else if (type === 'authorize') this.#reports.authorize(member, message);
+    else if (type === 'record') this.#reports.record(member, message);
+    else if (type === 'log') this.#reports.log(member, message);
+    else if (type === 'rechecked' || type === 'counted') member.answered(message.id, message);
+    else if (type === 'handedOver') this.#onHandedOver(message.pid);
+    else if (type === 'handOverFailed') this.#failed(new Error(message.message));
+  }
+
+  #onHandedOver(pid: number): void {
+    if (!this.#members.has(pid)) this.#members.set(pid, new Member(pid));
+    this.#remember();
+  }
+
+  #onListening(member: Member, port: number) {
+    if (this.#isOfToday(member)) this.#startingUntil = 0;
+    member.port = port;
+    if (member.isServing) {
+      this.#attempts.fault = undefined;
+      this.#onServing?.resolve();
+    }
+    this.#ensure();
+  }
+
+  #onListenFailed(member: Member, { code, message }: { code: string; message: string }) {
+    member.draining = true;
+    this.#startingUntil = 0;
+    const error = Object.assign(new Error(message), { code });
+    if (!this.#alive().some(({ isFound }) => isFound)) return this.#failed(error);
+    // One from before may still have the address. Its sessions do not end with this start: `fault` says what is wrong.
+    if (this.held.size > 0) this.#onServing?.resolve();
+    this.#retryLater(error);
+  }
+
+  /** A process that runs this build, and speaks as we do. */
+  #isOfToday({ hello }: Member): boolean {
+    return hello === undefined || (hello.build === this.#build && hello.protocol === protocolVersion);
+  }
+
+  /** Brings the number of processes to what is wanted, one at a time. */
+  #ensure() {
+    if (this.#phase !== 'serving') return;
+    const { processes } = this.#options;
+    const members = [...this.#members.values()].filter(({ draining }) => !draining);
+    const ours = members.filter((member) => this.#isOfToday(member));
+    const serving = ours.filter(({ isServing }) => isServing);
+    for (const extra of serving.slice(processes)) this.#drain(extra);
+    if (serving.length >= processes) {
+      for (const old of members.filter((member) => !this.#isOfToday(member))) this.#drain(old);
+      return;
+    }
+    const now = performance.now();
+    if (ours.length >= processes || now < this.#startingUntil || !this.#attempts.isDue) return;
+    // One that only starts may be about to bind the address.
+    if (ours.length > serving.length) return;
+    const from = members.find(({ isServing }) => isServing);
+    if (!from) return this.#launch();
+    this.#startingUntil = now + startMs;
+    from.send({ type: 'handOver', command: gatewayCommand(this.#build) });
+  }
+
+  #launch() {
+    const { log, settings } = this.#options;
+    this.#startingUntil = performance.now() + startMs;
+    let child: ChildProcess;
+    try {
+      child = launch({
+        build: this.#build,
+        directory: this.#directory?.descriptor ?? -1,
+        account: this.#account,
+        port: settings.listen.port,
+      });
+    } catch (error) {
+      return this.#failed(error);
+    }
+    child.once('error', (error) => this.#failed(error));
+    if (child.pid === undefined) return;
+    const member = new Member(child.pid);
+    member.isChild = true;
+    this.#members.set(child.pid, member);
+    this.#remember();
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      member.lastWords = `${member.lastWords}${text}`.slice(-4_000);
+    });
+    child.stderr?.on('error', () => {});
+    // A moment later, when its last words are here too.
+    child.once('exit', (code, signal) =>
+      setTimeout(() => this.#onEnded(member, { code, signal }), lastWordsMs),
+    );
+    // The process lives on without us, and we end without waiting for it.
+    child.unref();
+    (child.stderr as unknown as Socket | null)?.unref();
+    log.info('gateway.process.started', { pid: child.pid });
+  }
+
+  #onEnded(member: Member, how: { code?: number | null; signal?: string | null }) {
+    if (this.#members.get(member.pid) !== member) return;
+    this.#members.delete(member.pid);
+    this.#remember();
+    const { pid, sessions, draining, lastWords } = member;
+    const isExpected = draining || this.#phase === 'stopping';
+    const level = isExpected && sessions.size === 0 ? 'info' : 'error';
+    const fields = { pid, ...how, sessions: sessions.size, lastWords: lastWords.trim() || undefined };
+    this.#options.log[level]('gateway.process.ended', fields);
+    this.#reports.ended(sessions.values());
+    if (isExpected) return;
+    this.#startingUntil = 0;
+    // One from before that was just ending: this start has not failed yet.
+    if (member.isFound && this.#onServing) return this.#ensure();
+    const servedMs = member.port === undefined ? 0 : performance.now() - member.startedAt;
+    const words = lastWords.trim() || `it ended with ${how.signal ?? `status ${how.code}`}`;
+    const error = new Error(`the gateway process ended: ${words}`);
+    this.#attempts.failed(error, servedMs);
+    if (this.#onServing) return this.#onServing.reject(error);
+    this.#ensure();
+  }
+
+  /** No process could be started. */
+  #failed(error: unknown) {
+    this.#startingUntil = 0;
+    if (this.#onServing) this.#onServing.reject(error);
+    else this.#retryLater(error);
+  }
+
+  #retryLater(error: unknown) {
+    this.#options.log.error('gateway.process.failed', { error, ...this.#attempts.failed(error) });
+  }
+
+  /** Notices ends that no event tells of: those of processes that others started. */
+  #check(): void {
+    for (const member of this.#members.values())
+      if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
+    this.#remember();
+    this.#ensure();
+  }
+
+  #remember(): void {
+    const living = [...this.#members.values()].flatMap(({ pid, startTime }) =>
+      startTime === undefined ? [] : [{ pid, startTime }],
+    );
+    this.#directory?.remember(living);
+  }
+
+  #alive(): Member[] {
+    return [...this.#members.values()].filter(({ isAlive }) => isAlive);
+  }
+
+  #connected(): Member[] {
+    return [...this.#members.values()].filter(({ isConnected }) => isConnected);
+  }
+}

@@ -1,0 +1,73 @@
+/** What gateway processes ask and report, on its way to the rest of the service. */
+import type { SshSession } from '../domain/ssh-session.ts';
+import type { EventName, LogEvents } from '../lib/log.ts';
+import type { GatewaysOptions } from './gateways.ts';
+import type { Member } from './member.ts';
+import type { FromProcess } from './messages.ts';
+
+/** Questions of one process that are being answered. It has no more logins than this under way. */
+const mostQuestions = 10_000;
+
+type Message<Type extends FromProcess['type']> = Extract<FromProcess, { type: Type }>;
+
+export class Reports {
+  readonly #options: Pick<GatewaysOptions, 'authorize' | 'record' | 'isRecorded' | 'log'>;
+  #questions = 0;
+
+  constructor(options: Pick<GatewaysOptions, 'authorize' | 'record' | 'isRecorded' | 'log'>) {
+    this.#options = options;
+  }
+
+  authorize(member: Member, { id, attempt, openOn }: Message<'authorize'>) {
+    const undecided = (error: unknown) =>
+      void member.send({
+        type: 'undecided',
+        id,
+        message: error instanceof Error ? error.message : 'unknown',
+      });
+    if (this.#questions >= mostQuestions) return undecided(new Error('too many questions at once'));
+    this.#questions += 1;
+    this.#options
+      .authorize(attempt, openOn)
+      .then((decision) => {
+        member.send({ type: 'decision', id, decision });
+      }, undecided)
+      .finally(() => {
+        this.#questions -= 1;
+      });
+  }
+
+  /** Confirms a record once it is written. One that comes again is written once all the same. */
+  record(member: Member, { seq, event }: Message<'record'>) {
+    const { record, isRecorded, log } = this.#options;
+    const confirm = () => {
+      member.writing.delete(seq);
+      member.send({ type: 'recorded', seq });
+    };
+    if (!member.onRecord(seq, event)) {
+      if (!member.writing.has(seq)) confirm();
+      return;
+    }
+    member.writing.add(seq);
+    const isOld = member.isFound ? isRecorded(event) : Promise.resolve(false);
+    isOld
+      .then((old) => (old ? undefined : record(event)))
+      .then(confirm)
+      .catch((error) => log.error('gateway.process.fault', { pid: member.pid, error }));
+  }
+
+  /** Writes a line of a process into the one log. */
+  log({ pid }: Member, { level, event, fields }: Message<'log'>): void {
+    if (!event.startsWith('gateway.')) return;
+    // Of the same build it is one of ours; another build's may not be, which harms nobody.
+    this.#options.log[level](event as EventName, { ...fields, pid } as unknown as LogEvents[EventName]);
+  }
+
+  /** Closes what is recorded of sessions whose process is gone. */
+  ended(sessions: Iterable<SshSession>): void {
+    const uses = { commands: [], commandCount: 0, forwards: [], forwardCount: 0, shells: 0, files: 0 };
+    const at = Date.now();
+    for (const session of sessions)
+      void this.#options.record({ kind: 'closed', at, session, reason: 'gateway_process_ended', uses });
+  }
+}

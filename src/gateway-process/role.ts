@@ -1,0 +1,209 @@
+/**
+ * The gateway process: `andromeda gateway`, which the service starts and nobody types. It holds connections and sessions,
+ * and no database: it asks the service (link.ts) whom to let in, and reports to it what is recorded (outgoing.ts).
+ *
+ * It outlives the service. While that is away open sessions go on, for as long as unconfirmed access is borne
+ * (`confirmGraceMs`), and whoever logs in waits. Descriptor 3 is the directory with the service's socket: gone,
+ * there is nothing to wait for. Descriptor 4, where there is one, is a listening socket that another process shares.
+ */
+import { spawn } from 'node:child_process';
+import { fstatSync } from 'node:fs';
+import type { Authorize } from '../gateway/decision.ts';
+import { type LocalGateway, startGateway } from '../gateway/index.ts';
+import { defaultLimits } from '../gateway/limits.ts';
+import { createTrustedProxies } from '../lib/source-address.ts';
+import { Link } from './link.ts';
+import { type Hello, protocolVersion, type Settings, type ToProcess } from './messages.ts';
+import { createRecords, createRemoteLog, type Records, type RemoteLog } from './outgoing.ts';
+
+const directory = 3;
+const sharedSocket = 4;
+const watchMs = 200;
+/** A service that crashed is back within this. Later somebody else may want the address. */
+const idleMs = 10_000;
+/** What a process that ends gives the service to write down its last records. */
+const confirmMs = 500;
+
+/** Serves until the service says that it is enough, or is gone for good. Ends the process. */
+export function runGatewayProcess([build = '', shared]: readonly string[]): void {
+  // The service may be gone, and the pipe with it.
+  process.stderr.on('error', () => {});
+  const ignored = () => {};
+  process.on('SIGHUP', ignored).on('SIGUSR1', ignored);
+  new GatewayProcess(build, shared === 'shared').start();
+}
+
+class GatewayProcess {
+  readonly #build: string;
+  readonly #isShared: boolean;
+  readonly #link: Link;
+  readonly #log: RemoteLog;
+  readonly #records: Records;
+  #settings: Settings | undefined;
+  #gateway: LocalGateway | undefined;
+  #starting: Promise<void> | undefined;
+  #draining = false;
+  #ending = false;
+
+  constructor(build: string, isShared: boolean) {
+    this.#build = build;
+    this.#isShared = isShared;
+    this.#link = new Link({
+      path: `/proc/self/fd/${directory}/gateway.sock`,
+      hello: () => this.#hello(),
+      onWelcome: (settings) => this.#onWelcome(settings),
+      onMessage: (message) => this.#onMessage(message),
+      onFault: (error) => this.#log.error('gateway.process.fault', { error }),
+    });
+    this.#log = createRemoteLog(this.#link, (level) => level !== 'debug' || (this.#settings?.debug ?? false));
+    this.#records = createRecords(this.#link, this.#log);
+  }
+
+  start(): void {
+    process.on('SIGTERM', () => void this.#stop(confirmMs));
+    process.on('SIGINT', () => void this.#stop(confirmMs));
+    setInterval(() => this.#watch(), watchMs);
+    this.#link.start();
+  }
+
+  #hello(): Hello {
+    const { listen } = this.#settings ?? {};
+    const open = this.#gateway?.sessions() ?? [];
+    const untold = [...this.#records.waiting()].flatMap((event) =>
+      event.kind === 'refused' ? [] : [event.session.id],
+    );
+    return {
+      type: 'hello',
+      protocol: protocolVersion,
+      build: this.#build,
+      pid: process.pid,
+      listen: this.#gateway && listen && `${listen.host}:${listen.port}`,
+      port: this.#gateway?.port,
+      draining: this.#draining || this.#ending,
+      sessions: [...new Set([...open.map(({ id }) => id), ...untold])],
+    };
+  }
+
+  #onWelcome(settings: Settings): void {
+    const isNews = JSON.stringify(settings) !== JSON.stringify(this.#settings);
+    this.#settings = settings;
+    this.#log.deliver();
+    if (this.#gateway) {
+      if (isNews) this.#gateway.configure(given(settings));
+      this.#link.send({ type: 'listening', port: this.#gateway.port });
+      for (const session of this.#gateway.sessions()) this.#link.send({ type: 'session', session });
+    } else this.#starting ??= this.#listen(settings);
+    this.#records.deliver();
+  }
+
+  async #listen(settings: Settings): Promise<void> {
+    try {
+      const gateway = await startGateway({
+        ...given(settings),
+        listen: this.#isShared ? { fd: sharedSocket } : settings.listen,
+        authorize: this.#authorize,
+        log: this.#log,
+        record: (event) => this.#records.record(event),
+      });
+      this.#gateway = gateway;
+      this.#link.send({ type: 'listening', port: gateway.port });
+    } catch (error) {
+      const { code = '', message } = error as NodeJS.ErrnoException;
+      this.#link.send({ type: 'listenFailed', code, message });
+      await this.#end(confirmMs);
+    }
+  }
+
+  /** A login waits for the service, which may be starting again; an open session is asked about again soon anyway. */
+  readonly #authorize: Authorize = async (attempt, openOn) => {
+    if (!openOn) return this.#link.ask({ type: 'authorize', attempt }, this.#loginGraceMs);
+    if (!this.#link.isUp) throw new Error('the service is away');
+    const { host, port } = openOn;
+    const recheckMs = this.#settings?.limits.recheckMs ?? defaultLimits.recheckMs;
+    return this.#link.ask({ type: 'authorize', attempt, openOn: { host, port } }, recheckMs);
+  };
+
+  #onMessage(message: ToProcess) {
+    const { type } = message;
+    if (type === 'recorded') this.#records.recorded(message.seq);
+    else if (type === 'recheck') void this.#recheck(message);
+    else if (type === 'close') this.#gateway?.close(message.filter, message.reason, message.text);
+    else if (type === 'count') this.#count(message.id);
+    else if (type === 'handOver') this.#handOver(message.command);
+    else if (type === 'drain') void this.#drain();
+    else if (type === 'stop') void this.#stop(confirmMs);
+  }
+
+  #count(id: number): void {
+    this.#link.send({ type: 'counted', id, sessions: this.#gateway?.sessions() ?? [] });
+  }
+
+  async #recheck({ id, filter }: ToProcess & { type: 'recheck' }): Promise<void> {
+    // Each session deals with what is thrown in it.
+    await this.#gateway?.recheck(filter);
+    this.#link.send({ type: 'rechecked', id });
+  }
+
+  /** Starts a process that shares the listening socket: whoever connects meanwhile waits in its queue, and is not lost. */
+  #handOver([program = '', ...args]: readonly string[]) {
+    const failed = (error: unknown) => {
+      this.#link.send({ type: 'handOverFailed', message: error instanceof Error ? error.message : 'failed' });
+    };
+    if (!this.#gateway || this.#draining || this.#ending) return failed(new Error('it does not listen'));
+    // Node has no other way to it (test/gateway/process/hand-over.test.ts).
+    const socket = (this.#gateway.server as { _handle?: { fd?: number } })._handle?.fd;
+    if (socket === undefined) return failed(new Error('its socket has no number'));
+    try {
+      const child = spawn(program, [...args, 'shared'], {
+        stdio: ['ignore', 'ignore', 'inherit', directory, socket],
+        detached: true,
+      });
+      child.once('error', failed);
+      child.unref();
+      if (child.pid !== undefined) this.#link.send({ type: 'handedOver', pid: child.pid });
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  async #drain(): Promise<void> {
+    if (this.#draining || this.#ending) return;
+    this.#draining = true;
+    await this.#gateway?.retire();
+    await this.#end(this.#loginGraceMs);
+  }
+
+  async #stop(waitMs: number): Promise<void> {
+    if (this.#ending) return;
+    this.#ending = true;
+    await this.#starting;
+    await this.#gateway?.stop();
+    await this.#end(waitMs);
+  }
+
+  /** The last: gives the service so long to write down what is left to be recorded. */
+  async #end(waitMs: number): Promise<never> {
+    this.#ending = true;
+    await this.#records.confirmed(waitMs);
+    process.exit(0);
+  }
+
+  get #loginGraceMs(): number {
+    return this.#settings?.limits.loginGraceMs ?? defaultLimits.loginGraceMs;
+  }
+
+  /** Whether there is still something to wait for while the service is away. */
+  #watch(): void {
+    const { awaySince } = this.#link;
+    if (awaySince === undefined || this.#ending) return;
+    const isGone = fstatSync(directory).nlink === 0;
+    const isIdle = (this.#gateway?.connections ?? 0) === 0;
+    if (isGone) void this.#stop(0);
+    else if (isIdle && performance.now() - awaySince > idleMs) void this.#stop(this.#loginGraceMs);
+  }
+}
+
+function given({ hostKey, clientKey, limits, trustedProxies, proxyProtocol }: Settings) {
+  const proxies = createTrustedProxies(trustedProxies);
+  return { hostKey, clientKey, limits, proxyProtocol, isProxy: (address: string) => proxies.has(address) };
+}

@@ -1,0 +1,199 @@
+/**
+ * `andromeda doctor`: whether an installation is well. It looks through the database in many short readings, so that a
+ * service that runs goes on, and changes nothing.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, readConfig } from '../config/index.ts';
+import { DomainError } from '../domain/error.ts';
+import { loadSshKey } from '../ssh/key-file.ts';
+import { faultMessage } from '../store/fault.ts';
+import { type AuditFindings, type Inspection, inspectDatabase } from '../store/inspect.ts';
+import { readLastBackup } from '../store/last-backup.ts';
+import { isHeld } from '../store/lock.ts';
+import { becomeOwnerOf } from './account.ts';
+import { checkDatabase, checkDataDir } from './files.ts';
+import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+import { findConfig } from './installation.ts';
+import { askReadiness } from './readiness.ts';
+
+export interface DoctorOptions {
+  config?: string;
+  /** Only what is not well is printed. */
+  quiet: boolean;
+}
+
+const dayMs = 86_400_000;
+const mebibyte = 2 ** 20;
+/** Clocks of a machine are that well together, or something is wrong. */
+const clockToleranceMs = 60_000;
+/** A service that starts is waited for. */
+const startMs = 5_000;
+
+/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
+export function doctor(options: DoctorOptions): Promise<number> {
+  return printFindings(findings(options), options.quiet);
+}
+
+async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
+  try {
+    const config = readConfig(findConfig(options.config));
+    const { dataDir } = config;
+    becomeOwnerOf(dataDir);
+    yield* checkDataDir(dataDir);
+    yield await checkService(config);
+    yield* checkKeys(dataDir);
+    yield* checkSpace(dataDir);
+    yield checkBackup(dataDir);
+    yield* checkSynchronized();
+    for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
+    if (existsSync(join(dataDir, 'andromeda.db'))) yield* examine(join(dataDir, 'andromeda.db'));
+    else yield warn('database', `There is none in ${dataDir} yet.`);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield wrong('installation', error.message);
+  }
+}
+
+/** The service, where one runs: it answers, and from this data directory. */
+async function checkService({ dataDir, platform }: Config): Promise<Finding> {
+  const about = 'service';
+  const at = `${platform.listen.host} port ${platform.listen.port}`;
+  const deadline = performance.now() + startMs;
+  let answer = await askReadiness(platform);
+  while (!answer && isHeld(dataDir) && performance.now() < deadline) {
+    await sleep(500);
+    answer = await askReadiness(platform);
+  }
+  if (answer?.obstacle !== undefined)
+    return wrong(about, `The one at ${at} is not ready: ${answer.obstacle}`);
+  if (isHeld(dataDir))
+    return answer
+      ? ok(about, `It is ready, at ${at}.`)
+      : wrong(
+          about,
+          `One holds ${dataDir}, and does not answer at ${at}. It starts or ends, or hangs: look at its log, and restart it.`,
+        );
+  return answer
+    ? wrong(
+        about,
+        `The one at ${at} does not use ${dataDir} as it is now. Was that moved or removed? Stop the service, and bring its files back or restore a backup (\`andromeda restore\`).`,
+      )
+    : ok(about, `None runs from ${dataDir}.`);
+}
+
+function* checkKeys(dataDir: string): Generator<Finding> {
+  for (const name of ['gateway_host_ed25519', 'gateway_client_ed25519']) {
+    const file = join(dataDir, 'keys', name);
+    if (!existsSync(file)) continue;
+    try {
+      yield ok('key', `${file}: ${loadSshKey(file).fingerprint}.`);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      yield wrong('key', error.message);
+    }
+  }
+}
+
+function* checkSpace(dataDir: string): Generator<Finding> {
+  if (!existsSync(dataDir)) return;
+  const { bavail, bsize, blocks } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  const text = `${size(free)} are free on the disk of ${dataDir}`;
+  if (free < 64 * mebibyte)
+    yield wrong('disk', `${text}. Without space nothing can be written, and nobody revoked.`);
+  else if (free < 1024 * mebibyte && bavail < blocks / 10) yield warn('disk', `${text}. Make room.`);
+  else yield ok('disk', `${text}.`);
+  const wal = statSync(join(dataDir, 'andromeda.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
+  const log = `The database's log (WAL) has ${size(wal)}`;
+  if (wal > 256 * mebibyte)
+    yield warn(
+      'disk',
+      `${log}. Something reads the database without an end; \`fuser ${dataDir}/andromeda.db\` says what.`,
+    );
+  else yield ok('disk', `${log}.`);
+}
+
+function checkBackup(dataDir: string): Finding {
+  const last = readLastBackup(dataDir);
+  if (!last) return warn('backup', 'None is known. `andromeda backup FILE` makes one.');
+  const days = (Date.now() - Date.parse(last.at)) / dayMs;
+  const text = `The last one is of ${last.at}: ${last.file}, ${size(last.bytes)}.`;
+  return days > 2 ? warn('backup', `${text} That is ${Math.floor(days)} days ago.`) : ok('backup', text);
+}
+
+/** Whether this machine's clock follows others, where systemd knows. */
+function* checkSynchronized(): Generator<Finding> {
+  try {
+    const args = ['show', '--property=NTPSynchronized', '--value'];
+    const answer = execFileSync('timedatectl', args, {
+      encoding: 'utf8',
+      timeout: 5_000,
+      stdio: 'pipe',
+    }).trim();
+    if (answer === 'yes') yield ok('clock', 'It follows a time server.');
+    if (answer === 'no')
+      yield warn(
+        'clock',
+        'It follows no time server (`timedatectl`). Tokens are refused where clocks differ.',
+      );
+  } catch {
+    // There is no systemd to ask.
+  }
+}
+
+async function* examine(file: string): AsyncGenerator<Finding> {
+  using database = inspectDatabase(file);
+  if (!database.isOfThisVersion())
+    return yield wrong(
+      'database',
+      `${file} was written by a newer version of Andromeda. Look with that one.`,
+    );
+  yield* checkPages(file, database);
+  try {
+    yield* judgeTrail(await database.auditTrail());
+  } catch (error) {
+    const fault = faultMessage(error);
+    if (fault === undefined) throw error;
+    yield wrong('audit trail', `It cannot be read: ${fault}.`);
+  }
+}
+
+async function* checkPages(file: string, database: Inspection): AsyncGenerator<Finding> {
+  let faults = 0;
+  for await (const fault of database.faults()) {
+    faults += 1;
+    yield wrong('database', `${fault}.`);
+  }
+  if (faults === 0) yield ok('database', `${file}: every page, index and reference is as it should be.`);
+  else
+    yield wrong(
+      'database',
+      `${file} is damaged. Restore a backup (\`andromeda restore\`), and look at the disk.`,
+    );
+}
+
+function* judgeTrail({ entries, lastAt, signed, keys, fault }: AuditFindings): Generator<Finding> {
+  const about = 'audit trail';
+  if (fault !== undefined) yield wrong(about, fault);
+  else if (keys.length > 1)
+    yield warn(
+      about,
+      `All ${entries} entries fit, and heads are signed with ${keys.length} keys: ${keys.join(', ')}. Are all of them yours?`,
+    );
+  else yield ok(about, `All ${entries} entries fit, and are signed up to entry ${signed}.`);
+  const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
+  if (ahead > clockToleranceMs)
+    yield wrong(
+      'clock',
+      `The last entry of the audit trail is of ${lastAt}, which is to come. Set the clock of this machine.`,
+    );
+}
+
+function size(bytes: number): string {
+  return bytes < 1024 * mebibyte
+    ? `${(bytes / mebibyte).toFixed(1)} MiB`
+    : `${(bytes / mebibyte / 1024).toFixed(1)} GiB`;
+}

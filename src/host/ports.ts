@@ -1,0 +1,109 @@
+/** Whether the addresses that an installation listens on are free, or held by the installation itself. */
+import { connect as connectTcp, createServer } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Address, Config, HttpConfig } from '../config/index.ts';
+import { type Finding, ok, warn, wrong } from './findings.ts';
+
+/** What listens at an address, and how the service's own answers there. */
+interface Listener {
+  setting: string;
+  at: Address;
+  /** What to send, and what its answer contains. */
+  probe: { send: string; answer: RegExp };
+  /** Whether TLS is tried. HTTP is with and without: what runs may have been started before that setting changed. */
+  tls: boolean[];
+}
+
+const probeMs = 5_000;
+const mostAnswer = 16_384;
+/** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires one answers nobody without. */
+const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
+
+/** One finding for each address. */
+export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
+  for (const listener of listenersOf(config)) {
+    const { setting, at } = listener;
+    const address = `${setting}.listen, ${at.host} port ${at.port}`;
+    const code = at.port === 0 ? undefined : await errorOfListening(at);
+    if (code === undefined) yield ok('port', `${address}: free.`);
+    else if (code === 'EACCES')
+      yield warn(
+        'port',
+        `${address}: this account may not listen below 1024 by itself. The unit of \`andromeda service install\` gives it the right.`,
+      );
+    else if (code === 'EADDRNOTAVAIL') yield wrong('port', `${address}: this machine has no such address.`);
+    else if (code !== 'EADDRINUSE') yield wrong('port', `${address}: cannot be listened on (${code}).`);
+    else if (await isOurs(listener)) yield ok('port', `${address}: held by Andromeda, which runs.`);
+    else
+      yield wrong(
+        'port',
+        `${address}: in use by another program. Stop that one, or give another port (\`ss -ltnp\` says which it is).`,
+      );
+  }
+}
+
+function listenersOf({ platform, business, gateway, identity, metrics }: Config): Listener[] {
+  const http = (setting: string, { listen }: HttpConfig, path: string, answer: RegExp): Listener => ({
+    setting,
+    at: listen,
+    probe: {
+      send: `GET ${path} HTTP/1.1\r\nHost: ${listen.host}\r\nConnection: close\r\n\r\n`,
+      answer,
+    },
+    tls: [false, true],
+  });
+  const health = /\{"status":"ok"\}/;
+  const send = gateway.proxyProtocol === 'required' ? proxyHeader : '';
+  const ssh = { send, answer: /^SSH-2\.0-\S+ Andromeda\r?\n/ };
+  const discovery = '/.well-known/openid-configuration';
+  return [
+    http('platform', platform, '/healthz', health),
+    http('business', business, '/healthz', health),
+    { setting: 'gateway', at: gateway.listen, probe: ssh, tls: [false] },
+    ...(identity.issuer === undefined
+      ? [http('identity.embedded', identity.embedded, discovery, /"device_authorization_endpoint"/)]
+      : []),
+    ...(metrics ? [http('metrics', metrics, '/healthz', /Metrics are at GET \/metrics/)] : []),
+  ];
+}
+
+/** Listens for an instant. Resolves to the error's code, such as `EADDRINUSE`; undefined where it went well. */
+function errorOfListening({ host, port }: Address): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+async function isOurs({ at, probe, tls }: Listener): Promise<boolean> {
+  const answers = await Promise.all(tls.map((one) => answerOf(at, probe, one)));
+  return answers.some((text) => probe.answer.test(text));
+}
+
+/** The beginning of what a listener answers, as far as it comes within five seconds. */
+function answerOf(
+  { host, port }: Address,
+  { send, answer }: Listener['probe'],
+  tls: boolean,
+): Promise<string> {
+  const at = { host: /^[0.:]+$/.test(host) ? 'localhost' : host, port };
+  return new Promise((resolve) => {
+    let text = '';
+    // Nothing secret is sent, and who it is makes no difference.
+    const socket = tls ? connectTls({ ...at, rejectUnauthorized: false }) : connectTcp(at);
+    const end = () => {
+      clearTimeout(limit);
+      socket.destroy();
+      resolve(text);
+    };
+    const limit = setTimeout(end, probeMs);
+    socket.on('data', (part: Buffer) => {
+      text += part.toString('latin1');
+      if (answer.test(text) || text.length > mostAnswer) end();
+    });
+    socket.on('error', end);
+    socket.on('close', end);
+    socket.write(send, 'latin1');
+  });
+}

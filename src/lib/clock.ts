@@ -1,0 +1,43 @@
+/**
+ * The clocks of a process. What the host says of the time of day can be set, forward and back, and is what the outside
+ * world is told; how long something takes, or has been, is measured by a clock that only passes.
+ */
+import type { Logger } from './log.ts';
+
+export interface Clock {
+  /** The time of day: ms since 1970. */
+  now(): number;
+  /** Ms since some moment; nobody can set it. */
+  uptime(): number;
+}
+
+/** The host's clocks. A time of day that a test gives is a clock that passes as well, unless it gives both. */
+export function createClock(given: {
+  now?: (() => number) | undefined;
+  uptime?: (() => number) | undefined;
+}): Clock {
+  const { now = Date.now, uptime = given.now ?? (() => performance.now()) } = given;
+  return { now, uptime };
+}
+
+const everyMs = 1_000;
+/** Smaller steps are those of a clock that is kept right. */
+const jumpMs = 5_000;
+
+/** Logs each jump of the time of day, once. Returns how to stop. */
+export function logClockJumps({ now, uptime }: Clock, log: Logger): () => void {
+  let behind = now() - uptime();
+  const timer = setInterval(() => {
+    const present = now() - uptime();
+    const ms = Math.round(present - behind);
+    behind = present;
+    if (Math.abs(ms) <= jumpMs) return;
+    const message = `The clock of this host jumped ${ms > 0 ? 'forward' : 'back'} by ${seconds(ms)}, or the host slept. Check its time synchronization (timedatectl): sign-ins need clocks that agree within a minute.`;
+    log.warn('clock.jumped', { ms, message });
+  }, everyMs).unref();
+  return () => clearInterval(timer);
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(Math.abs(ms) / 1000)} seconds`;
+}

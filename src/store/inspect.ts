@@ -1,0 +1,94 @@
+/**
+ * Looking through a whole database beside a service that uses it: many short readings, none of which keeps a write waiting.
+ */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { type AuditRecord, findBreak } from '../domain/audit.ts';
+import { isSignedHead, type SignedHead } from '../domain/audit-head.ts';
+import { DomainError } from '../domain/error.ts';
+import { type DatabaseView, engine } from './engine.ts';
+import { faultMessage } from './fault.ts';
+import { migrations } from './migrations/index.ts';
+
+/** A database that is looked through. */
+export interface Inspection extends Disposable {
+  /** Whether this version can read it. */
+  isOfThisVersion(): boolean;
+  /** What is wrong with pages, indexes and references, table by table. */
+  faults(): AsyncGenerator<string>;
+  auditTrail(): Promise<AuditFindings>;
+}
+
+export interface AuditFindings {
+  entries: number;
+  /** When the last entry was written, RFC 3339. */
+  lastAt: string | undefined;
+  /** The last entry that a signed head covers; 0: none. */
+  signed: number;
+  /** The keys that have signed heads. */
+  keys: string[];
+  /** What does not fit, as a sentence. */
+  fault: string | undefined;
+}
+
+type Entry = AuditRecord & { hash: string };
+
+const pageSize = 500;
+
+/** Opens a database to look through. Throws `invalid_state` with a sentence where that cannot be. */
+export function inspectDatabase(file: string): Inspection {
+  let view: DatabaseView | undefined;
+  try {
+    view = engine.view(file, { unchanged: false });
+    view?.tables();
+  } catch (error) {
+    view?.close();
+    const message = `${file} cannot be read: ${faultMessage(error) ?? (error as Error).message}.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  }
+  if (!view) throw new DomainError('invalid_state', `${file} cannot be opened.`);
+  const database = view;
+  return {
+    isOfThisVersion: () =>
+      database
+        .rows<{ name: string }>('select name from kysely_migration')
+        .every(({ name }) => name in migrations),
+    faults: () => faultsOf(database),
+    auditTrail: () => readTrail(database),
+    [Symbol.dispose]: () => database.close(),
+  };
+}
+
+async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
+  for (const table of database.tables()) {
+    for (const fault of database.faultsOf(table)) yield `${table}: ${fault}`;
+    await nextTick();
+  }
+}
+
+async function readTrail(database: DatabaseView): Promise<AuditFindings> {
+  const heads = database.rows<SignedHead>('select * from audit_heads order by seq');
+  const hashes = new Map(heads.map(({ seq, hash }) => [seq, hash]));
+  const keys = [...new Set(heads.map(({ key }) => key))];
+  const signed = heads.at(-1)?.seq ?? 0;
+  const [newest] = database.rows<{ at: string }>('select at from audit_entries order by seq desc limit 1');
+  let last = { seq: 0, hash: '' };
+  const found = (fault?: string) => ({ entries: last.seq, lastAt: newest?.at, signed, keys, fault });
+  const forged = heads.find((head) => !isSignedHead(head));
+  if (forged) return found(`The signature of the head of entry ${forged.seq} is wrong.`);
+  for (;;) {
+    const page = database.rows<Entry>(
+      'select * from audit_entries where seq > ? order by seq limit ?',
+      last.seq,
+      pageSize,
+    );
+    const broken = findBreak(last, page);
+    if (broken) return found(`Entry ${broken.seq} does not fit: it was changed, or what stood before it.`);
+    const other = page.find(({ seq, hash }) => hashes.has(seq) && hashes.get(seq) !== hash);
+    if (other) return found(`The trail was rewritten: entry ${other.seq} is not the one that was signed.`);
+    last = page.at(-1) ?? last;
+    if (page.length < pageSize) break;
+    await nextTick();
+  }
+  if (signed <= last.seq) return found();
+  return found(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
+}

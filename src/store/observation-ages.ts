@@ -1,0 +1,34 @@
+/**
+ * How long ago the sides of clusters reported. What this process recorded is measured by its own monotonic clock, so that
+ * a time of day that is set forward makes no report old, and one that is set back makes none new. What another process
+ * recorded, the one before a restart for example, is measured by the time of day.
+ */
+import type { Side } from '../domain/side.ts';
+import type { Clock } from '../lib/clock.ts';
+import { fromTime } from './time.ts';
+
+export interface ObservationAges {
+  /** Remembers that an observation, stored with the time `at`, was recorded at this moment. */
+  recorded(clusterId: string, side: Side, at: string): void;
+  /** Ms since the observation that is stored with the time `at`; infinite where that time is yet to come. */
+  msSince(clusterId: string, side: Side, at: string): number;
+}
+
+/** Clocks of two hosts, or of one before and after a restart, may differ by this much. */
+const toleranceMs = 60_000;
+
+/** One entry for each side of a cluster, kept for as long as the database is open. */
+export function createObservationAges({ now, uptime }: Clock): ObservationAges {
+  const latest = new Map<string, { at: string; uptime: number }>();
+  return {
+    recorded(clusterId, side, at) {
+      latest.set(`${clusterId}/${side}`, { at, uptime: uptime() });
+    },
+    msSince(clusterId, side, at) {
+      const own = latest.get(`${clusterId}/${side}`);
+      if (own?.at === at) return uptime() - own.uptime;
+      const ms = now() - fromTime(at);
+      return ms < -toleranceMs ? Number.POSITIVE_INFINITY : ms;
+    },
+  };
+}

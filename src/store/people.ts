@@ -1,0 +1,218 @@
+/** People: their accounts. */
+import type { Selectable } from 'kysely';
+import { foldEmail } from '../domain/email.ts';
+import { DomainError } from '../domain/error.ts';
+import { newId } from '../domain/id.ts';
+import type { Person } from '../domain/person.ts';
+import { checkOperators, type StaffKey } from '../domain/staff.ts';
+import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
+import type { UserTable } from './schema.ts';
+import { toTime } from './time.ts';
+
+/** The installation itself, owner of what files make. Nobody can sign in as it. */
+export const systemUserId = 'user_00000000000000000000000000';
+const systemEmail = 'installation@andromeda.invalid';
+
+export async function findPerson(db: Reader, userId: string): Promise<Person | undefined> {
+  return personOf(await rowsById(db, userId));
+}
+
+const rowsById = prepared((db, userId: string) => people(db).where('users.id', '=', userId));
+
+/** The person whose primary email (any case) it is. */
+export async function findPersonByEmail(db: Reader, email: string): Promise<Person | undefined> {
+  return personOf(await rowsByEmail(db, foldEmail(email)));
+}
+
+const rowsByEmail = prepared((db, email: string) =>
+  people(db).where('kind', '=', 'person').where('primary_email', '=', email),
+);
+
+/** A row for each of a person's operator permissions; one without any for whoever has none. */
+function people(db: Reader) {
+  return db
+    .selectFrom('users')
+    .leftJoin('staff_permissions', 'staff_permissions.user_id', 'users.id')
+    .selectAll('users')
+    .select('staff_permissions.permission')
+    .orderBy('staff_permissions.permission');
+}
+
+function personOf(
+  rows: readonly (Selectable<UserTable> & { permission: StaffKey | null })[],
+): Person | undefined {
+  const [row] = rows;
+  if (!row) return undefined;
+  return {
+    id: row.id,
+    kind: row.kind,
+    email: row.primary_email,
+    displayName: row.display_name,
+    preferredUsername: row.preferred_username,
+    loginShell: row.login_shell,
+    lifecycleState: row.lifecycle_state,
+    staffKeys: rows.flatMap(({ permission }) => permission ?? []),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/**
+ * The person whose primary email (any case) it is, made an account where there is none. Throws `invalid_state` when
+ * the account is deactivated, `invalid_request` for the installation's own address.
+ */
+export async function findOrCreatePerson(
+  tx: Tx,
+  person: { email: string; displayName?: string | undefined },
+): Promise<{ userId: string; created: boolean }> {
+  if (foldEmail(person.email) === systemEmail) {
+    throw new DomainError('invalid_request', `${systemEmail} is the installation itself, which is nobody.`);
+  }
+  const known = await findPersonByEmail(tx.db, person.email);
+  if (known && known.lifecycleState !== 'active') {
+    throw new DomainError('invalid_state', `The account of ${known.email} is deactivated.`);
+  }
+  if (known) return { userId: known.id, created: false };
+  const { email, displayName = email } = person;
+  return { userId: await createPerson(tx, { email, displayName }), created: true };
+}
+
+/** A new account; returns its ID. Emails are kept in lower case. */
+export async function createPerson(
+  tx: Tx,
+  person: { email: string; displayName: string; preferredUsername?: string | undefined },
+): Promise<string> {
+  const id = newId('user', tx.now);
+  const at = toTime(tx.now);
+  await insertUser(tx.db, {
+    id,
+    kind: 'person',
+    primary_email: foldEmail(person.email),
+    display_name: person.displayName,
+    preferred_username: person.preferredUsername ?? null,
+    login_shell: '/bin/bash',
+    lifecycle_state: 'active',
+    created_at: at,
+    updated_at: at,
+  });
+  return id;
+}
+
+const insertUser = prepared((db, row: UserTable) => db.insertInto('users').values(row));
+
+/** The operator permissions a person holds, in order. */
+export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKey[]> {
+  return (await staffKeysOf(db, userId)).map((row) => row.permission);
+}
+
+const staffKeysOf = prepared((db, userId: string) =>
+  db.selectFrom('staff_permissions').select('permission').where('user_id', '=', userId).orderBy('permission'),
+);
+
+/**
+ * Makes a person's operator permissions exactly these; whether that changed anything. Throws `invalid_state` when
+ * nobody would be left who can operate the installation.
+ */
+export async function updateStaffKeys(
+  tx: Tx,
+  person: { userId: string; keys: readonly StaffKey[] },
+): Promise<boolean> {
+  const { userId } = person;
+  const keys = [...new Set(person.keys)].sort();
+  const before = await listStaffKeys(tx.db, userId);
+  if (JSON.stringify(before) === JSON.stringify(keys)) return false;
+  await tx.db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
+  for (const permission of keys) {
+    await tx.db.insertInto('staff_permissions').values({ user_id: userId, permission }).execute();
+  }
+  checkOperators({ before: before.includes('staff.operate'), after: await hasOperator(tx) });
+  await touch(tx, userId, {});
+  return true;
+}
+
+async function hasOperator(tx: Tx): Promise<boolean> {
+  const row = await tx.db
+    .selectFrom('staff_permissions')
+    .innerJoin('users', 'users.id', 'staff_permissions.user_id')
+    .select('user_id')
+    .where('permission', '=', 'staff.operate')
+    .where('users.lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Sets the name that is shown; whether that changed anything. */
+export async function updateDisplayName(
+  tx: Tx,
+  person: { userId: string; displayName: string },
+): Promise<boolean> {
+  const known = await findPerson(tx.db, person.userId);
+  if (known?.displayName === person.displayName) return false;
+  await touch(tx, person.userId, { display_name: person.displayName });
+  return true;
+}
+
+/** Lets a person sign in, or no more; whether that changed anything. Throws `invalid_state` as `updateStaffKeys` does. */
+export async function updateLifecycle(
+  tx: Tx,
+  person: { userId: string; state: Person['lifecycleState'] },
+): Promise<boolean> {
+  const known = await findPerson(tx.db, person.userId);
+  if (known?.lifecycleState === person.state) return false;
+  const before = await hasOperator(tx);
+  await touch(tx, person.userId, { lifecycle_state: person.state });
+  checkOperators({ before, after: await hasOperator(tx) });
+  return true;
+}
+
+/** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */
+export async function listPeople(
+  db: Reader,
+  page: { after?: string | undefined; limit: number; email?: string | undefined },
+): Promise<Person[]> {
+  let query = db.selectFrom('users').selectAll().where('kind', '=', 'person');
+  if (page.after !== undefined) query = query.where('id', '>', page.after);
+  if (page.email !== undefined) query = query.where('primary_email', '=', foldEmail(page.email));
+  const rows = await query.orderBy('id').limit(page.limit).execute();
+  const staff = await db.selectFrom('staff_permissions').selectAll().orderBy('permission').execute();
+  const staffKeys = Map.groupBy(staff, (row) => row.user_id);
+  return rows.flatMap((row) => {
+    const held = staffKeys.get(row.id) ?? [{ permission: null }];
+    return personOf(held.map(({ permission }) => ({ ...row, permission }))) ?? [];
+  });
+}
+
+/** The addresses of accounts that are deactivated. */
+export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('users')
+    .select('primary_email')
+    .where('lifecycle_state', '=', 'deactivated')
+    .execute();
+  return new Set(rows.map((row) => row.primary_email));
+}
+
+async function touch(
+  tx: Tx,
+  userId: string,
+  values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state'>>,
+): Promise<void> {
+  await tx.db
+    .updateTable('users')
+    .set({ ...values, updated_at: toTime(tx.now) })
+    .where('id', '=', userId)
+    .execute();
+  tx.changed({ userId });
+}
+
+/** Sets a person's login shell; changes nothing, and announces nothing, when it is that already. */
+export async function updateLoginShell(tx: Tx, userId: string, shell: string): Promise<void> {
+  const updated = await tx.db
+    .updateTable('users')
+    .set({ login_shell: shell, updated_at: toTime(tx.now) })
+    .where('id', '=', userId)
+    .where('login_shell', '!=', shell)
+    .executeTakeFirst();
+  if (updated.numUpdatedRows > 0n) tx.changed({ userId });
+}

@@ -1,0 +1,133 @@
+/**
+ * Every byte of long copies, both ways at once: memory is reused between reads, sockets and sessions, so bytes that were
+ * kept too short would turn up somewhere else. New keys every few megabytes, from both sides, while much waits.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SSH } from '../../../src/ssh/message-numbers.ts';
+import { message } from '../../../src/ssh/wire.ts';
+import { startMaster, withEachNode } from './nodes.ts';
+import { data, eof, exec, rawClient } from './raw.ts';
+
+const CIPHERS = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ctr'];
+
+withEachNode(
+  'copies',
+  (at) => {
+    /** Runs a script of bash in the lab's folder, with the way to the gateway as `$way`. */
+    const bash = async (way: readonly string[], script: string) => {
+      const ran = await at.lab.run('bash', ['-o', 'pipefail', '-ec', `way='${way.join(' ')}'; ${script}`]);
+      assert.equal(ran.status, 0, ran.err);
+    };
+
+    test('several sessions at once, each with another cipher', async () => {
+      const sessions = [...CIPHERS, ...CIPHERS].map((cipher, n) =>
+        bash(
+          [...at.lab.options, '-o', 'RekeyLimit=2M', '-c', cipher, 'gateway'],
+          `head -c 12M /dev/urandom > in${n}; ssh $way cat < in${n} | cmp in${n} -`,
+        ),
+      );
+      await Promise.all(sessions);
+    });
+
+    test('many channels of one connection', async (t) => {
+      const control = await startMaster(t, at.lab, '-o', 'RekeyLimit=3M');
+      const channels = Array.from({ length: 9 }, (_, n) =>
+        bash(
+          [...at.lab.options, ...control, 'gateway'],
+          `head -c 4M /dev/urandom > ch${n}; ssh $way cat < ch${n} | cmp ch${n} -`,
+        ),
+      );
+      await Promise.all(channels);
+    });
+
+    test('a reader that stalls again and again, beside one that does not', async () => {
+      writeFileSync(join(at.lab.dir, 'much'), randomBytes(16e6));
+      const way = [...at.lab.options, '-o', 'RekeyLimit=2M', 'gateway'];
+      const slowly = '(for n in 1 2 3 4 5 6; do head -c 2000000; sleep 0.2; done; cat)';
+      await Promise.all([
+        bash(way, `ssh $way cat < much | ${slowly} | cmp much -`),
+        bash(way, 'ssh $way cat < much | cmp much -'),
+      ]);
+    });
+
+    test('a client that stalls, with many channels and new keys in between', {
+      timeout: 60_000,
+    }, async () => {
+      const client = await rawClient(at.lab);
+      const { transport } = client;
+      const echoes: Echo[] = [];
+      for (let n = 0; n < 6; n += 1) {
+        const to = await client.openSession(n, 1 << 20);
+        transport.send(exec(to, 'exec cat', false));
+        echoes.push(createEcho(to, (payload) => transport.send(payload)));
+      }
+      const onMessage = (payload: Buffer) => {
+        if (payload.length >= 5) echoes[payload.readUInt32BE(1)]?.onMessage(payload);
+      };
+      transport.onMessage = onMessage;
+      // What was granted before this.
+      client.heard.forEach(onMessage);
+      const done = () => echoes.every((echo) => echo.done);
+      for (let n = 0; !done() && client.ended() === ''; n += 1) {
+        if (n % 3 === 0) transport.pause();
+        await sleep(randomInt(1, 15));
+        transport.resume();
+        if (n % 5 === 0) transport.renewKeys(performance.now(), -1);
+        await sleep(randomInt(1, 5));
+      }
+      assert.ok(done(), `${client.ended()} ${JSON.stringify(at.lab.events.slice(-2))}`);
+      client.close();
+    });
+  },
+  { rekeyBytes: 3_000_000 },
+);
+
+interface Echo {
+  readonly done: boolean;
+  onMessage(payload: Buffer): void;
+}
+
+/** Sends bytes of its own over a channel as far as the window goes, and compares all that comes back. */
+function createEcho(to: number, send: (payload: Buffer) => void, total = 5_000_000): Echo {
+  const bytes = randomBytes(1_000_003);
+  const twice = Buffer.concat([bytes, bytes]);
+  /** What lies at an offset of the endless repetition. */
+  const expected = (from: number, length: number) =>
+    twice.subarray(from % bytes.length, (from % bytes.length) + length);
+  let window = 0;
+  let sent = 0;
+  let back = 0;
+
+  function fill() {
+    // What comes during a key exchange is queued, up to 8 MiB of all channels.
+    while (window > 0 && sent < total && sent - back < 1_000_000) {
+      const length = Math.min(window, total - sent, randomInt(1, 32_000));
+      send(data(to, expected(sent, length)));
+      window -= length;
+      sent += length;
+      if (sent === total) send(eof(to));
+    }
+  }
+
+  return {
+    get done() {
+      return back === total;
+    },
+    onMessage(payload) {
+      if (payload[0] === SSH.CHANNEL_OPEN_CONFIRMATION) window += payload.readUInt32BE(9);
+      if (payload[0] === SSH.CHANNEL_WINDOW_ADJUST) window += payload.readUInt32BE(5);
+      if (payload[0] === SSH.CHANNEL_DATA) {
+        const part = payload.subarray(9);
+        assert.ok(part.equals(expected(back, part.length)), `after ${back} bytes of channel ${to}`);
+        back += part.length;
+        send(message(SSH.CHANNEL_WINDOW_ADJUST, { uint32: to }, { uint32: part.length }));
+      }
+      fill();
+    },
+  };
+}

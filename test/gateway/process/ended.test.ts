@@ -1,0 +1,67 @@
+/** A gateway process that ends: its own sessions end with it, and the service starts another. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually } from '../../support/app.ts';
+import { finished, firstOutput, whyNot } from '../lab.ts';
+import { type Entry, isAlive, openProcessLab } from './lab.ts';
+
+test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const service = await lab.serve();
+  const [gateway = 0, ...more] = lab.gateways();
+  assert.deepEqual(more, []);
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; exec sleep 100']);
+  assert.equal(await firstOutput(open), 'up\n');
+  await eventually(
+    () => service.ask<number>('count'),
+    (count) => count === 1,
+  );
+  const [session] = await service.ask<{ id: string; channels: number }[]>('sessions');
+  assert.equal(session?.channels, 1);
+  process.kill(gateway, 'SIGKILL');
+  assert.notEqual((await finished(open)).status, 0);
+  await eventually(
+    async () => lab.gateways(),
+    ([pid]) => pid !== undefined && pid !== gateway,
+  );
+  await eventually(
+    async () => service.events('gateway.started'),
+    (started) => started.length === 2,
+  );
+  assert.equal((await lab.ssh(['echo again'])).out, 'again\n');
+  const entries = await eventually(
+    () => service.ask<Entry[]>('entries'),
+    (all) => all.length === 4,
+  );
+  assert.deepEqual(
+    entries.map(({ operation, target, reason }) => [operation, target === session?.id, reason]),
+    [
+      ['ssh.session.opened', true, 'login'],
+      ['ssh.session.closed', true, 'gateway_process_ended'],
+      ['ssh.session.opened', false, 'login'],
+      ['ssh.session.closed', false, 'the person left'],
+    ],
+  );
+  const [ended] = service.events('gateway.process.ended');
+  assert.deepEqual([ended?.['pid'], ended?.['signal'], ended?.['sessions']], [gateway, 'SIGKILL', 1]);
+  await service.kill('SIGTERM');
+  assert.deepEqual(lab.gateways(), []);
+});
+
+test('a gateway process that cannot start is said in words, and none is left', {
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const { createServer } = await import('node:net');
+  const other = createServer().listen(lab.port, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  await assert.rejects(lab.serve(), /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/);
+  other.close();
+  await eventually(
+    async () => lab.gateways().filter(isAlive),
+    (pids) => pids.length === 0,
+  );
+});

@@ -1,0 +1,120 @@
+/** One gateway process after another on the same listening socket, and several at a time: nobody who connects is lost. */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { eventually } from '../../support/app.ts';
+import { finished, firstOutput, whyNot } from '../lab.ts';
+import { type Entry, isAlive, openProcessLab } from './lab.ts';
+
+/** Connects and waits for the server's version; resolves to what went wrong, or nothing. */
+function greeting(port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.setTimeout(20_000, () => socket.destroy(new Error('nothing came')));
+    socket.once('data', (data) => {
+      socket.destroy();
+      resolve(/^SSH-2\.0-/.test(`${data}`) ? undefined : `${data}`);
+    });
+    socket.once('error', (error) => resolve(error.message));
+    socket.once('close', () => resolve('closed without a word'));
+  });
+}
+
+/** Connects without a pause, four at a time, until `end`. */
+function keepConnecting(port: number) {
+  let isOver = false;
+  let count = 0;
+  const lost: string[] = [];
+  const workers = Array.from({ length: 4 }, async () => {
+    while (!isOver) {
+      const fault = await greeting(port);
+      if (fault !== undefined) lost.push(fault);
+      count += 1;
+    }
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(workers);
+    return { count, lost };
+  };
+}
+
+test('a new build takes over from the old one again and again: no connection is lost, and sessions stay where they are', {
+  skip: whyNot,
+  timeout: 150_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  let service = await lab.serve('build-0');
+  const [first = 0] = lab.gateways();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  const end = keepConnecting(lab.port);
+  for (let round = 1; round <= 3; round += 1) {
+    const before = lab.gateways();
+    await service.kill('SIGHUP');
+    service = await lab.serve(`build-${round}`);
+    await eventually(
+      async () => lab.gateways(),
+      (now) => now.length === 2 && now.some((pid) => !before.includes(pid)),
+      30_000,
+    );
+  }
+  const { count, lost } = await end();
+  assert.deepEqual(lost, [], `of ${count}`);
+  assert.ok(count > 50, `${count} connections`);
+  assert.ok(isAlive(first), 'it still has a session');
+  assert.equal(await service.ask('count'), 1);
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  open.stdin?.end('still here');
+  assert.equal((await finished(open)).out, 'still here');
+  await eventually(
+    async () => lab.gateways().length,
+    (left) => left === 1,
+  );
+  assert.equal(isAlive(first), false, 'it ended with its last session');
+  const entries = await eventually(
+    () => service.ask<Entry[]>('entries'),
+    (all) => all.length === 4,
+  );
+  assert.deepEqual(
+    entries.map(({ reason }) => reason),
+    ['login', 'login', 'the person left', 'the person left'],
+  );
+  await service.kill('SIGTERM');
+  assert.deepEqual(lab.gateways(), []);
+});
+
+test('three processes share the address; one that is killed is replaced, and no connection is refused meanwhile', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab({ processes: 3 });
+  const service = await lab.serve();
+  const all = await eventually(
+    async () => lab.gateways(),
+    (pids) => pids.length === 3 && service.events('gateway.started').length === 3,
+    30_000,
+  );
+  const end = keepConnecting(lab.port);
+  const [killed = 0] = all;
+  process.kill(killed, 'SIGKILL');
+  await eventually(
+    async () => lab.gateways(),
+    (pids) => pids.length === 3 && !pids.includes(killed) && service.events('gateway.started').length === 4,
+    30_000,
+  );
+  const { lost } = await end();
+  // What the killed one had accepted goes with it; nobody finds the address closed.
+  assert.deepEqual(
+    lost.filter((fault) => /ECONNREFUSED/.test(fault)),
+    [],
+  );
+  assert.ok(lost.length <= 4, lost.join(', '));
+  const logins = await Promise.all(Array.from({ length: 6 }, () => lab.ssh(['echo in'])));
+  assert.deepEqual(
+    logins.map(({ out }) => out),
+    logins.map(() => 'in\n'),
+  );
+  await service.kill('SIGTERM');
+  assert.deepEqual(lab.gateways(), []);
+});

@@ -1,0 +1,187 @@
+/** A service that can be killed (service.ts), its gateway processes, a real sshd behind them, and a person with a key. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { stringify } from 'yaml';
+import { alpha } from '../../support/app.ts';
+import { freePorts } from '../../support/ports.ts';
+import { finished, type Ran } from '../lab.ts';
+import type { ServiceOrder } from './service.ts';
+
+export interface Entry {
+  operation: string;
+  target: string;
+  reason: string;
+  details: string;
+}
+
+export interface Service {
+  pid: number;
+  log(): string;
+  events(name: string): Record<string, unknown>[];
+  ask<T>(question: string): Promise<T>;
+  /** Resolves when it has ended. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+export interface ProcessLab extends AsyncDisposable {
+  dir: string;
+  port: number;
+  options: string[];
+  /** Starts the service; resolves when it is ready. `build`: what it takes itself for. */
+  serve(build?: string): Promise<Service>;
+  /** The gateway processes that there are. */
+  gateways(): number[];
+  start(program: string, args: string[]): ChildProcess;
+  ssh(args: string[], input?: string): Promise<Ran>;
+}
+
+const login = `${alpha}.root`;
+
+export async function openProcessLab(gateway: object = {}, how: { as?: string[] } = {}): Promise<ProcessLab> {
+  const dir = mkdtempSync(join(tmpdir(), 'andromeda-process-'));
+  const key = (name: string) => {
+    const path = join(dir, name);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', path]);
+    return path;
+  };
+  const text = (path: string) => readFileSync(`${path}.pub`, 'utf8').trim();
+  const keys = { host: key('host'), client: key('client') };
+  const [nodeKey, userKey] = [key('node'), key('user')];
+  const [port = 0, sshdPort = 0, ...others] = await freePorts(5);
+  writeFileSync(join(dir, 'authorized'), `${text(keys.client)}\n`);
+  const sshd = startSshd(dir, sshdPort, nodeKey);
+  const [platform, business, issuer] = others.map((one) => ({ listen: `127.0.0.1:${one}` }));
+  const configFile = join(dir, 'andromeda.yaml');
+  const identity = { embedded: issuer };
+  const settings = {
+    platform,
+    business,
+    identity,
+    gateway: { listen: `127.0.0.1:${port}`, port, ...gateway },
+  };
+  writeFileSync(configFile, stringify(settings));
+  const order: ServiceOrder = {
+    ...{ configFile, keys, loginName: login, userKey: text(userKey) },
+    loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: text(nodeKey) },
+  };
+  writeFileSync(join(dir, 'order.json'), JSON.stringify(order));
+  writeFileSync(join(dir, 'known_hosts'), `[127.0.0.1]:${port} ${text(keys.host)}\n`);
+  const options = [
+    '-F',
+    'none',
+    '-o',
+    `UserKnownHostsFile=${join(dir, 'known_hosts')}`,
+    '-o',
+    'BatchMode=yes',
+  ];
+  options.push('-o', 'IdentitiesOnly=yes', '-i', userKey, '-o', `User=${login}`, '-o', `Port=${port}`);
+
+  const children = new Set<ChildProcess>();
+  const start = (program: string, args: string[]) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    child.stdin.on('error', () => {});
+    children.add(child);
+    child.once('close', () => children.delete(child));
+    return child;
+  };
+  const gateways = () => gatewaysOf(dir);
+  return {
+    dir,
+    port,
+    options,
+    gateways,
+    start,
+    serve: (build) =>
+      serve(start, [
+        ...(how.as ?? []),
+        process.execPath,
+        join(import.meta.dirname, 'service.ts'),
+        join(dir, 'order.json'),
+        ...(build ? [build] : []),
+      ]),
+    ssh(args, input = '') {
+      const child = start('ssh', [...options, '127.0.0.1', ...args]);
+      child.stdin?.end(input);
+      return finished(child);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const child of children) child.kill('SIGKILL');
+      for (const pid of gateways()) process.kill(pid, 'SIGKILL');
+      sshd.kill();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function serve(start: ProcessLab['start'], [program = '', ...args]: string[]): Promise<Service> {
+  const child = start(program, args);
+  let log = '';
+  child.stderr?.setEncoding('utf8').on('data', (part) => {
+    if (process.env['LAB_LOG']) process.stderr.write(part);
+    log += part;
+  });
+  // biome-ignore lint/style/noNonNullAssertion: it is a pipe
+  const answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const next = async () => {
+    const { value, done } = await answers.next();
+    if (done) throw new Error(`the service ended: ${log}`);
+    return JSON.parse(value);
+  };
+  await next();
+  return {
+    pid: child.pid ?? 0,
+    log: () => log,
+    events: (name) =>
+      log
+        .split('\n')
+        .filter((line) => line.includes(`"event":"${name}"`))
+        .map((line) => JSON.parse(line)),
+    ask(question) {
+      child.stdin?.write(`${question}\n`);
+      return next();
+    },
+    async kill(signal) {
+      child.kill(signal);
+      await exited;
+    },
+  };
+}
+
+/** The gateway processes whose service has its data below `dir`. */
+export function gatewaysOf(dir: string): number[] {
+  const file = join(dir, 'data/run/gateways.json');
+  if (!existsSync(file)) return [];
+  const known = JSON.parse(readFileSync(file, 'utf8')) as { processes: { pid: number }[] };
+  return known.processes.map(({ pid }) => pid).filter(isAlive);
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+function startSshd(dir: string, port: number, hostKey: string): ChildProcess {
+  const lines = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${hostKey}`,
+    `AuthorizedKeysFile ${join(dir, 'authorized')}`,
+    'StrictModes no',
+    'UsePAM no',
+    'PidFile none',
+    'PermitRootLogin yes',
+    'MaxSessions 100',
+    'MaxStartups 100',
+    'Subsystem sftp internal-sftp',
+    '',
+  ];
+  writeFileSync(join(dir, 'sshd_config'), lines.join('\n'));
+  return spawn('/usr/sbin/sshd', ['-D', '-e', '-f', join(dir, 'sshd_config')], { stdio: 'ignore' });
+}

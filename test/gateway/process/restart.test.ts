@@ -1,0 +1,151 @@
+/** The service is killed and comes back, and no session notices: real ssh, scp and sftp to a real sshd. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/app.ts';
+import { finished, firstOutput, whyNot } from '../lab.ts';
+import { type Entry, isAlive, openProcessLab } from './lab.ts';
+
+const mebibytes = 24;
+
+test('kill -9 of the service under twenty sessions that copy: not a byte is wrong, a login meanwhile gets in, each record is there once', {
+  skip: whyNot,
+  timeout: 180_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const first = await lab.serve();
+  const gateways = lab.gateways();
+  const shell = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  assert.equal(await firstOutput(shell), 'up\n');
+  const content = randomBytes(mebibytes * 2 ** 20);
+  const source = join(lab.dir, 'source');
+  writeFileSync(source, content);
+  for (const name of ['up', 'down']) mkdirSync(join(lab.dir, name));
+  // Slow enough to be under way all the time that the service is away.
+  const slow = ['-l', `${mebibytes * 1024}`];
+  const copies = Array.from({ length: 20 }, (_, index) => {
+    const sftp = index % 4 < 2 ? ['-s'] : ['-O'];
+    const pair =
+      index % 2 === 0
+        ? [source, `127.0.0.1:${join(lab.dir, 'up', `${index}`)}`]
+        : [`127.0.0.1:${source}`, join(lab.dir, 'down', `${index}`)];
+    return finished(lab.start('scp', ['-q', ...sftp, ...slow, ...lab.options, ...pair]));
+  });
+  await eventually(
+    () => first.ask<number>('count'),
+    (count) => count === 21,
+    60_000,
+  );
+  await first.kill('SIGKILL');
+  const login = lab.ssh(['echo in']);
+  const short = lab.start('ssh', [...lab.options, '127.0.0.1', 'true']);
+  // Now: it may end while the other login is waited for.
+  const shortEnd = finished(short);
+  await sleep(1_000);
+  assert.deepEqual([short.exitCode, lab.gateways()], [null, gateways]);
+  const second = await lab.serve();
+  assert.equal((await login).out, 'in\n');
+  assert.equal((await shortEnd).status, 0);
+  assert.deepEqual(
+    (await Promise.all(copies)).map(({ status, err }) => `${status}${err}`),
+    Array.from({ length: 20 }, () => '0'),
+  );
+  for (let index = 0; index < 20; index += 1) {
+    const file = join(lab.dir, index % 2 === 0 ? 'up' : 'down', `${index}`);
+    assert.ok(readFileSync(file).equals(content), `${index} is as it was`);
+  }
+  shell.stdin?.end('still here');
+  assert.equal((await finished(shell)).out, 'still here');
+  const entries = await eventually(
+    () => second.ask<Entry[]>('entries'),
+    (all) => all.length >= 46,
+    30_000,
+  );
+  const count = (operation: string) => entries.filter((entry) => entry.operation === operation).length;
+  assert.deepEqual([count('ssh.session.opened'), count('ssh.session.closed')], [23, 23]);
+  assert.deepEqual([...new Set(entries.map(({ reason }) => reason))].sort(), ['login', 'the person left']);
+  assert.deepEqual(lab.gateways(), gateways, 'it is the same process');
+  await second.kill('SIGTERM');
+  assert.deepEqual(lab.gateways(), []);
+});
+
+test('what ends while the service is away is recorded once it is back, with its own reason', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const first = await lab.serve();
+  const ending = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  const staying = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await Promise.all([ending, staying].map(firstOutput));
+  await eventually(
+    () => first.ask<Entry[]>('entries'),
+    (all) => all.length === 2,
+  );
+  await first.kill('SIGKILL');
+  ending.stdin?.end();
+  await finished(ending);
+  const second = await lab.serve();
+  const entries = await eventually(
+    () => second.ask<Entry[]>('entries'),
+    (all) => all.length >= 3,
+  );
+  assert.deepEqual(
+    entries.map(({ operation, reason }) => [operation, reason]),
+    [
+      ['ssh.session.opened', 'login'],
+      ['ssh.session.opened', 'login'],
+      ['ssh.session.closed', 'the person left'],
+    ],
+  );
+  assert.equal((await second.ask<unknown[]>('sessions')).length, 1);
+  staying.stdin?.end();
+  await finished(staying);
+  await second.kill('SIGTERM');
+});
+
+test('unconfirmed sessions end when the grace is over, and then the process', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  const limits = { confirmGraceSeconds: 3, recheckSeconds: 1, loginGraceSeconds: 2 };
+  await using lab = await openProcessLab({ limits });
+  const service = await lab.serve();
+  const [gateway = 0] = lab.gateways();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  await service.kill('SIGKILL');
+  const { err } = await finished(open);
+  assert.match(err, /Your access cannot be confirmed at the moment/);
+  // Its records wait for a service as long as a login would.
+  await eventually(
+    async () => isAlive(gateway),
+    (alive) => !alive,
+    30_000,
+  );
+  const next = await lab.serve();
+  const entries = await next.ask<Entry[]>('entries');
+  assert.deepEqual(
+    entries.map(({ reason }) => reason),
+    ['login', 'the service was cut off'],
+  );
+  await next.kill('SIGTERM');
+});
+
+test('a process whose data directory is gone ends at once, and its address is free', {
+  skip: whyNot,
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const service = await lab.serve();
+  const [gateway = 0] = lab.gateways();
+  await service.kill('SIGKILL');
+  rmSync(join(lab.dir, 'data'), { recursive: true });
+  const again = await lab.serve();
+  assert.equal(isAlive(gateway), false);
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await again.kill('SIGTERM');
+});

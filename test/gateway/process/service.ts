@@ -1,0 +1,98 @@
+/**
+ * A service of a gateway and a database in a process of its own, which tests can kill: `node service.ts FILE`, a JSON of
+ * ServiceOrder. Who may log in is what `ways` says; records go through the store as they always do. It prints its state
+ * on stdout, a line of JSON for each question on stdin.
+ */
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { openGateway, startGateway } from '../../../src/app/gateway.ts';
+import { startSessionRecords } from '../../../src/app/session-records.ts';
+import { readConfig } from '../../../src/config/index.ts';
+import type { Route } from '../../../src/gateway/decision.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { loadSshKey } from '../../../src/ssh/key-file.ts';
+import { openStore } from '../../../src/store/index.ts';
+import { createInstallation } from '../../../src/store/installation.ts';
+import { physics } from '../../support/app.ts';
+
+export interface ServiceOrder {
+  configFile: string;
+  keys: { host: string; client: string };
+  loginName: string;
+  userKey: string;
+  loginNode: Route['loginNode'];
+}
+
+/** The second argument: the build that gateway processes are taken for. */
+const build = process.argv[3];
+
+const order = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as ServiceOrder;
+const config = readConfig(order.configFile);
+const log = createLogger('debug');
+const store = await openStore(config.dataDir);
+await createInstallation(store, physics, 'test');
+const { id: userId } = await store.read.selectFrom('users').select('id').limit(1).executeTakeFirstOrThrow();
+const route: Route = {
+  clusterId: order.loginName.slice(0, 36),
+  userId,
+  username: 'root',
+  keyId: 'ssh_key_1',
+  shell: '/bin/bash',
+  loginNode: order.loginNode,
+};
+let refusal: string | undefined;
+const records = startSessionRecords(store, log);
+const gateway = await openGateway(config, {
+  store,
+  hostKey: loadSshKey(order.keys.host),
+  clientKey: loadSshKey(order.keys.client),
+  records,
+  authorize: async ({ loginName, publicKey }) => {
+    const isKnown = loginName === order.loginName && order.userKey.startsWith(publicKey);
+    if (!isKnown) return { allowed: false, reason: 'unknown', message: '', disclose: false };
+    return refusal === undefined
+      ? { allowed: true, route }
+      : { allowed: false, reason: 'refused', message: refusal, disclose: true };
+  },
+  log,
+  build,
+});
+await startGateway(gateway, { config, store, log, now: Date.now });
+const answer = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
+answer('ready');
+
+const questions: Record<string, (argument: string) => Promise<unknown>> = {
+  sessions: () => gateway.sessions(),
+  async count() {
+    return gateway.count();
+  },
+  async fault() {
+    return gateway.fault ?? null;
+  },
+  async refuse(text) {
+    refusal = text;
+    const started = performance.now();
+    await gateway.recheck();
+    return performance.now() - started;
+  },
+  close: async (text) => gateway.close({}, 'closed by an operator', text),
+  entries: () =>
+    store.read
+      .selectFrom('audit_entries')
+      .select(['operation', 'target', 'reason', 'details'])
+      .where('operation', 'like', 'ssh.%')
+      .orderBy('seq')
+      .execute(),
+};
+const stop = async (left: boolean) => {
+  await (left ? gateway.leave('all') : gateway.stop());
+  await records.stop();
+  await store.close();
+  process.exit(0);
+};
+process.on('SIGTERM', () => void stop(false));
+process.on('SIGHUP', () => void stop(true));
+for await (const line of createInterface({ input: process.stdin })) {
+  const [, name = '', argument = ''] = /^(\w+) ?(.*)$/.exec(line) ?? [];
+  answer(await questions[name]?.(argument));
+}

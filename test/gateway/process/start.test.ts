@@ -1,0 +1,176 @@
+/** A start whose gateway cannot listen, or whose disk is full: what fails, what goes on, and what is said of it. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { eventually } from '../../support/app.ts';
+import { freePorts } from '../../support/ports.ts';
+import { finished, firstOutput, whyNot } from '../lab.ts';
+import { isAlive, openProcessLab, type ProcessLab } from './lab.ts';
+
+const program = join(import.meta.dirname, '../../../scripts/andromeda');
+const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full';
+
+/** Changes the settings of the lab's service. */
+function configure(lab: ProcessLab, change: object): void {
+  const file = join(lab.dir, 'andromeda.yaml');
+  writeFileSync(file, stringify({ ...parse(readFileSync(file, 'utf8')), ...change }));
+}
+
+function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.once('error', () => resolve(false)).once('close', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+/** Another program that listens on the port. */
+async function taken(port: number) {
+  const other = createServer().listen(port, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  return { [Symbol.dispose]: () => void other.close() };
+}
+
+test('a start that fails for an API ends at once, and leaves no gateway', { timeout: 60_000 }, async () => {
+  await using lab = await openProcessLab();
+  const file = join(lab.dir, 'andromeda.yaml');
+  const { platform } = parse(readFileSync(file, 'utf8'));
+  using _other = await taken(Number(platform.listen.split(':')[1]));
+  const serve = lab.start(program, ['serve', '--config', file]);
+  let failedAt = 0;
+  serve.stderr?.on('data', (part) => {
+    if (`${part}`.includes('serve.failed')) failedAt = performance.now();
+  });
+  const { status } = await finished(serve);
+  assert.equal(status, 69);
+  const tookMs = performance.now() - failedAt;
+  assert.ok(failedAt > 0 && tookMs < 10_000, `${tookMs} ms`);
+  assert.deepEqual(lab.gateways(), []);
+});
+
+test('a new address that cannot be had: sessions and the rest go on, the fault is said, and it is tried again', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const first = await lab.serve();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  await first.kill('SIGHUP');
+  const [port = 0] = await freePorts(1);
+  const other = await taken(port);
+  configure(lab, { gateway: { listen: `127.0.0.1:${port}`, port } });
+  const second = await lab.serve();
+  assert.match((await second.ask<string | null>('fault')) ?? '', /EADDRINUSE/);
+  assert.equal(await second.ask('count'), 1);
+  other[Symbol.dispose]();
+  await eventually(
+    () => second.ask<string | null>('fault'),
+    (fault) => fault === null,
+    40_000,
+  );
+  open.stdin?.end('still here');
+  assert.equal((await finished(open)).out, 'still here');
+  await second.kill('SIGTERM');
+});
+
+test('a new address that cannot be had fails the start where nobody has a session', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  await (await lab.serve()).kill('SIGHUP');
+  const [port = 0] = await freePorts(1);
+  using _other = await taken(port);
+  configure(lab, { gateway: { listen: `127.0.0.1:${port}`, port } });
+  await assert.rejects(lab.serve(), /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/);
+  await eventually(
+    async () => lab.gateways().filter(isAlive),
+    (pids) => pids.length === 0,
+  );
+});
+
+test('on a full disk a gateway process that ends is replaced, and the service stops as ever', {
+  skip: noTmpfs || whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const disk = join(lab.dir, 'data');
+  mkdirSync(disk);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', disk]);
+  try {
+    const service = await lab.serve();
+    const [gateway = 0] = lab.gateways();
+    const filler = openSync(join(disk, 'filler'), 'w');
+    assert.throws(() => {
+      for (;;) writeSync(filler, Buffer.alloc(4096));
+    }, /ENOSPC/);
+    closeSync(filler);
+    process.kill(gateway, 'SIGKILL');
+    await eventually(
+      async () => service.events('gateway.started').length,
+      (started) => started === 2,
+      30_000,
+    );
+    assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+    assert.equal(service.events('gateway.process.fault').length, 1, 'it is said once');
+    rmSync(join(disk, 'filler'));
+    await eventually(
+      async () => lab.gateways(),
+      (pids) => pids.length === 1 && pids[0] !== gateway,
+    );
+    await service.kill('SIGTERM');
+  } finally {
+    execFileSync('umount', ['-l', disk]);
+  }
+});
+
+test('a process from before that ends while the service starts is replaced', {
+  skip: whyNot,
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const first = await lab.serve();
+  const [gateway = 0] = lab.gateways();
+  await first.kill('SIGKILL');
+  // The service ends one that is silent, and learns of the end only when it waits for somebody to listen.
+  process.kill(gateway, 'SIGSTOP');
+  const second = await lab.serve();
+  assert.notDeepEqual(lab.gateways(), [gateway]);
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await second.kill('SIGTERM');
+});
+
+test('the service is ready only when its gateway listens, and never where that cannot', {
+  timeout: 90_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const file = join(lab.dir, 'andromeda.yaml');
+  const { platform } = parse(readFileSync(file, 'utf8'));
+  const readiness = async () => {
+    const answer = await fetch(`http://${platform.listen}/readyz`).catch(() => undefined);
+    return answer && { status: answer.status, text: await answer.text() };
+  };
+  const other = await taken(lab.port);
+  const failing = lab.start(program, ['serve', '--config', file]);
+  const seen: unknown[] = [];
+  while (failing.exitCode === null) seen.push((await readiness())?.status);
+  assert.equal(failing.exitCode, 69);
+  assert.equal(seen.includes(200), false);
+  other[Symbol.dispose]();
+  const serving = lab.start(program, ['serve', '--config', file]);
+  const ended = finished(serving);
+  await eventually(readiness, (answer) => answer?.status === 200, 30_000);
+  const [gateway = 0] = lab.gateways();
+  assert.equal(await canConnect(lab.port), true);
+  process.kill(gateway, 'SIGKILL');
+  const unready = await eventually(readiness, (answer) => answer?.status === 503, 5_000);
+  assert.match(unready?.text ?? '', /The SSH gateway does not listen: /);
+  await eventually(readiness, (answer) => answer?.status === 200, 30_000);
+  serving.kill('SIGTERM');
+  assert.equal((await ended).status, 0);
+});

@@ -1,0 +1,297 @@
+/** `andromeda check`: what would keep a service from starting or serving, in words and by its exit status. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { parse, stringify } from 'yaml';
+import type { Lab } from '../../src/domain/lab.ts';
+import { openStore } from '../../src/store/index.ts';
+import { createInstallation } from '../../src/store/installation.ts';
+import { createPerson } from '../../src/store/people.ts';
+import { eventually } from '../support/app.ts';
+import { createAuthority } from '../support/certificate.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { openTestStore } from '../support/store.ts';
+
+const program = join(import.meta.dirname, '../../scripts/andromeda');
+const dayMs = 86_400_000;
+
+/** A directory with a configuration in which nothing is wrong. */
+async function installation(t: TestContext, extra: object = {}) {
+  const directory = temporaryDirectory();
+  t.after(() => directory[Symbol.dispose]());
+  const [platform = 0, business = 0, gateway = 0, issuer = 0] = await freePorts(4);
+  const settings = {
+    platform: { listen: `127.0.0.1:${platform}` },
+    business: { listen: `127.0.0.1:${business}` },
+    gateway: { listen: `127.0.0.1:${gateway}` },
+    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+  };
+  const file = join(directory.path, 'andromeda.yaml');
+  const write = (more: object) => writeFileSync(file, stringify({ ...settings, ...more }), { mode: 0o600 });
+  write(extra);
+  return { path: directory.path, file, platform, business, gateway, issuer, settings, write };
+}
+
+/** Its exit status and the lines that it prints. */
+function check(file: string, ...args: string[]) {
+  const run = spawnSync(program, ['check', '--config', file, ...args], { encoding: 'utf8', timeout: 60_000 });
+  assert.equal(run.stderr, '');
+  return { status: run.status, lines: run.stdout.split('\n').filter((line) => line !== '') };
+}
+
+/** Every name below a directory, with its size and when it was changed. */
+function contents(path: string) {
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .sort()
+    .map((name) => {
+      const { size, mtimeMs, ino } = statSync(join(path, name));
+      return [name, size, mtimeMs, ino];
+    });
+}
+
+test('before the first start all is well, and nothing is made', async (t) => {
+  const { path, file } = await installation(t);
+  const { status, lines } = check(file);
+  assert.equal(status, 0, lines.join('\n'));
+  for (const line of lines) assert.match(line, /^ok {5}(settings|file|data|database|port) +\S/);
+  assert.equal(lines.filter((line) => /port .* free\.$/.test(line)).length, 4);
+  assert.deepEqual(readdirSync(path), ['andromeda.yaml']);
+  assert.deepEqual(check(file, '--quiet'), { status: 0, lines: [] });
+});
+
+test('a setting that is none, and a file that is not there, are one line', async (t) => {
+  const { file, write, settings } = await installation(t, { sink: {} });
+  assert.match(check(file).lines.join(), /^wrong {2}settings +\S+: sink is not a setting; known here: /);
+  const tls = { cert: 'chain.pem', key: 'key.pem' };
+  write({ platform: { ...settings.platform, tls } });
+  const { status, lines } = check(file);
+  assert.equal(status, 1);
+  assert.match(
+    lines.join(),
+    /^wrong {2}settings +.*platform\.tls\.cert: cannot read .*chain\.pem \(ENOENT\)/,
+  );
+  assert.match(check(`${file}.no`).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
+});
+
+test('certificates: which file, when it ends, whether the key fits, and whether it is for the url', async (t) => {
+  const { path, file, write, settings, platform } = await installation(t);
+  const authority = createAuthority();
+  const put = (one: { cert: string; key: string }) => {
+    writeFileSync(join(path, 'chain.pem'), one.cert);
+    writeFileSync(join(path, 'key.pem'), one.key, { mode: 0o600 });
+  };
+  const tls = { cert: 'chain.pem', key: 'key.pem' };
+  const secure = { ...settings, platform: { ...settings.platform, tls } };
+  const line = () => {
+    const { status, lines } = check(file);
+    return `${status} ${lines.find((one) => /^\w+ +certificate/.test(one))}`.replaceAll(path, '');
+  };
+  const names = '127\\.0\\.0\\.1, localhost';
+  write(secure);
+  put(authority.issue('server', 90 * dayMs + 60_000));
+  assert.match(
+    line(),
+    RegExp(
+      `^0 ok +certificate +platform\\.tls: /chain\\.pem ends on \\S+, in 90 days\\. It is for ${names}\\.$`,
+    ),
+  );
+  put(authority.issue('server', 7 * dayMs + 60_000));
+  assert.match(line(), /^0 warn +certificate +platform\.tls: \/chain\.pem ends on \S+, in 7 days\. Renew it/);
+  put(authority.issue('server', -60_000));
+  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/chain\.pem ended on \S+\. Renew it/);
+  put({ cert: authority.issue('server').cert, key: authority.issue('server').key });
+  assert.match(
+    line(),
+    /^1 wrong +certificate +platform\.tls: The key in \/key\.pem is not that of the first certificate in \/chain\.pem/,
+  );
+  put({ cert: authority.issue('server').cert, key: 'no key' });
+  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/key\.pem holds no private key in PEM/);
+  put({ cert: 'no certificate', key: authority.issue('server').key });
+  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/chain\.pem holds no certificate in PEM\.$/);
+  put(authority.issue('server', 90 * dayMs));
+  const elsewhere = { ...secure.platform, url: `https://gpu.physics.example:${platform}` };
+  write({ ...secure, platform: elsewhere });
+  const other = RegExp(
+    `^1 wrong +certificate +platform\\.tls: /chain\\.pem is for ${names}, and not for gpu\\.physics\\.example, which the url names\\.$`,
+  );
+  assert.match(line(), other);
+  write({ ...secure, platform: elsewhere, trustedProxies: ['127.0.0.1'] });
+  assert.match(line(), /^0 warn /);
+  chmodSync(join(path, 'key.pem'), 0o644);
+  const { lines } = check(file, '--quiet');
+  assert.match(
+    lines.join('\n'),
+    /^wrong +file +\S+\/key\.pem is a key that everybody can read\. chmod o-r /m,
+  );
+});
+
+test('a port that another program has is wrong, and says which setting it is', async (t) => {
+  const { file, gateway } = await installation(t);
+  const other = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'));
+  await new Promise<void>((done) => other.listen(gateway, '127.0.0.1', done));
+  t.after(() => other.close());
+  // Not spawnSync: the other program is this one.
+  const child = spawn(program, ['check', '--config', file, '--quiet']);
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => {
+    said += part;
+  });
+  const status = await new Promise((done) => child.once('close', done));
+  const line = RegExp(
+    `^wrong  port +gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
+  );
+  assert.match(said, line);
+  assert.equal(status, 1);
+});
+
+test('beside a service that runs, its own ports are its own, and nothing of its data is touched', async (t) => {
+  const directory = temporaryDirectory();
+  t.after(() => directory[Symbol.dispose]());
+  const [platform, business, gateway, issuer, metrics] = await freePorts(5);
+  const file = join(directory.path, 'andromeda.yaml');
+  writeFileSync(join(directory.path, 'kubeconfig'), 'nothing', { mode: 0o600 });
+  const authority = createAuthority().issue('server', 90 * dayMs);
+  writeFileSync(join(directory.path, 'chain.pem'), authority.cert);
+  writeFileSync(join(directory.path, 'key.pem'), authority.key, { mode: 0o600 });
+  const cluster = {
+    name: 'gamma',
+    organization: 'physics',
+    scheduler: 'kubernetes',
+    kubernetes: { kubeconfig: 'kubeconfig' },
+  };
+  const lab = {
+    organizations: [{ slug: 'physics', name: 'P', members: [{ email: 'a@p.example', role: 'owner' }] }],
+    clusters: [cluster],
+  };
+  writeFileSync(join(directory.path, 'lab.yaml'), stringify(lab));
+  writeFileSync(
+    file,
+    stringify({
+      platform: { listen: `127.0.0.1:${platform}`, tls: { cert: 'chain.pem', key: 'key.pem' } },
+      business: { listen: `127.0.0.1:${business}` },
+      // A gateway that answers nobody without a header of a proxy is known, too.
+      gateway: { listen: `127.0.0.1:${gateway}`, proxyProtocol: 'required' },
+      trustedProxies: ['127.0.0.1'],
+      metrics: { listen: `127.0.0.1:${metrics}` },
+      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+      seed: 'lab.yaml',
+    }),
+  );
+  const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.after(() => service.kill('SIGKILL'));
+  let log = '';
+  service.stderr.setEncoding('utf8').on('data', (part) => {
+    log += part;
+  });
+  await eventually(
+    async () => log,
+    (text) => text.includes('serve.ready'),
+    30_000,
+  );
+  const running = check(file);
+  assert.equal(running.status, 0, running.lines.join('\n'));
+  const held = running.lines.filter((line) => /port .*: held by Andromeda, which runs\.$/.test(line));
+  assert.equal(held.length, 5, running.lines.join('\n'));
+  assert.match(
+    running.lines.join('\n'),
+    /^ok +cluster file +gamma, kubernetes\.kubeconfig: \/.*\/kubeconfig\.$/m,
+  );
+  const switched = parse(readFileSync(file, 'utf8'));
+  switched.business.tls = switched.platform.tls;
+  delete switched.platform.tls;
+  const after = join(directory.path, 'after.yaml');
+  writeFileSync(after, stringify(switched), { mode: 0o600 });
+  const ports = check(after).lines.filter((line) => / port /.test(line));
+  assert.equal(ports.length, 5);
+  for (const line of ports) assert.match(line, /held by Andromeda, which runs\.$/);
+
+  service.kill('SIGTERM');
+  await new Promise((done) => service.once('close', done));
+  const data = join(directory.path, 'data');
+  const before = contents(data);
+  chmodSync(join(directory.path, 'kubeconfig'), 0o644);
+  const stopped = check(file);
+  const kubeconfig = stopped.lines.filter((line) =>
+    /^wrong +cluster file +gamma, .* can be read by everybody/.test(line),
+  );
+  assert.equal(kubeconfig.length, 2, 'as the seed names it, and as the database does');
+  assert.equal(stopped.status, 1);
+  assert.deepEqual(contents(data), before);
+});
+
+test('a database that is missing beside keys, or none, or not this account’s to write is wrong', async (t) => {
+  await using opened = await openTestStore();
+  await opened.store.close();
+  const { path, file, write } = await installation(t);
+  const data = join(path, 'data');
+  const wrongs = () => check(file, '--quiet').lines.join('\n').replaceAll(path, '');
+  mkdirSync(join(data, 'keys'), { recursive: true, mode: 0o700 });
+  chmodSync(data, 0o711);
+  assert.match(
+    wrongs(),
+    /^wrong +database +\/data\/andromeda\.db is not there, and there are keys of an installation beside it\. /,
+  );
+  writeFileSync(join(data, 'andromeda.db'), 'not a database', { mode: 0o600 });
+  assert.match(wrongs(), /^wrong +database +\/data\/andromeda\.db is no database of SQLite\. /);
+  writeFileSync(join(data, 'andromeda.db'), readFileSync(join(opened.dataDir, 'andromeda.db')));
+  assert.equal(wrongs(), '');
+  chmodSync(data, 0o777);
+  assert.match(wrongs(), /^wrong +data +\/data can be written by others\. chmod go-w \/data$/);
+  write({ dataDir: 'a/b' });
+  assert.match(wrongs(), /^wrong +data +\/a\/b is not there, and cannot be made: \/a is missing/);
+});
+
+test('a seed is said to be ignored where the database was filled without it', async (t) => {
+  const { path, file, write } = await installation(t);
+  const data = join(path, 'data');
+  mkdirSync(data, { mode: 0o711 });
+  const lab: Lab = {
+    organizations: [{ slug: 'physics', name: 'P', members: [{ email: 'a@p.example', role: 'owner' }] }],
+  };
+  writeFileSync(join(path, 'lab.yaml'), stringify(lab));
+  write({ seed: 'lab.yaml' });
+  const about = () => check(file).lines.filter((line) => / seed /.test(line));
+  for (const isBootstrapped of [false, true]) {
+    const store = await openStore(data);
+    if (isBootstrapped)
+      await store.write(
+        async (tx) => void (await createPerson(tx, { email: 'ada@physics.example', displayName: 'Ada' })),
+      );
+    await store.close();
+    const lines = about();
+    assert.equal(lines.length, isBootstrapped ? 2 : 1, lines.join('\n'));
+    if (isBootstrapped) assert.match(lines[1] ?? '', /^warn +seed +\S+lab\.yaml is ignored: /);
+  }
+  for (const name of readdirSync(data)) rmSync(join(data, name));
+  const store = await openStore(data);
+  await createInstallation(store, lab, 'lab.yaml');
+  await store.close();
+  assert.equal(about().length, 1, 'it was the seed that filled it');
+});
+
+test('root looks with the eyes of the account that the service runs as', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async (t) => {
+  const { path, file } = await installation(t);
+  chmodSync(path, 0o755);
+  mkdirSync(join(path, 'data'), { mode: 0o711 });
+  chownSync(join(path, 'data'), 65534, 65534);
+  const { status, lines } = check(file);
+  assert.equal(status, 1);
+  assert.match(lines.join(), /^wrong {2}settings +Cannot read \S+andromeda\.yaml: EACCES\.$/);
+  chownSync(file, 65534, 65534);
+  assert.equal(check(file).status, 0);
+});

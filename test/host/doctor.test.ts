@@ -1,0 +1,207 @@
+/** `andromeda doctor`: an installation that is well, beside a service that runs, and each way in which one is not. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { stringify } from 'yaml';
+import { startTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+const program = join(import.meta.dirname, '../../scripts/andromeda');
+
+/** Its exit status and what it prints. The service is in this process, so that this one must not wait. */
+async function doctor(config: string, ...args: string[]) {
+  const child = spawn(program, ['doctor', '--config', config, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (part) => {
+      said += part;
+    });
+  const status = await new Promise((done) => child.once('close', done));
+  return { status, said };
+}
+
+test('beside a service that runs all is well, and what is not is said', async (t) => {
+  using place = temporaryDirectory();
+  const kept = join(place.path, 'data');
+  const config = join(place.path, 'andromeda.yaml');
+  {
+    await using app = await startTestApp();
+    const own = join(app.dataDir, 'andromeda.yaml');
+    for (let count = 0; count < 4; count++)
+      await app.write('/me/ssh-keys', { as: 'ada', body: { public_key: newPublicKey() } });
+    await t.test('all is well, but for the backup that there is not', async () => {
+      const { status, said } = await doctor(own);
+      assert.equal(status, 0, said);
+      assert.match(said, /^ok +data +.*\/data, mode 0711/m);
+      assert.match(said, /^ok +service +It is ready, at 127\.0\.0\.1 port \d+\.$/m);
+      assert.match(said, /^ok +key +.*gateway_host_ed25519: SHA256:/m);
+      assert.match(said, /^ok +disk +.*free on the disk/m);
+      assert.match(said, /^warn +backup +None is known\./m);
+      assert.match(said, /^ok +database +.*every page, index and reference is as it should be\.$/m);
+      assert.match(said, /^ok +audit trail +All [1-9]\d* entries fit/m);
+      assert.equal((await app.business('/me', { as: 'ada' })).status, 200);
+    });
+    await t.test('a backup is known from then on', async () => {
+      const backup = spawn(program, ['backup', join(place.path, 'backup'), '--config', own], {
+        stdio: 'ignore',
+      });
+      assert.equal(await new Promise((done) => backup.once('close', done)), 0);
+      assert.match(
+        (await doctor(own)).said,
+        /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ MiB\.$/m,
+      );
+    });
+    const settings = readFileSync(own, 'utf8');
+    await app.app[Symbol.asyncDispose]();
+    await cp(join(app.dataDir, 'data'), kept, { recursive: true });
+    chmodSync(kept, 0o711);
+    writeFileSync(config, settings);
+  }
+
+  const database = join(kept, 'andromeda.db');
+  copyFileSync(database, join(place.path, 'good'));
+  const restored = () => {
+    for (const end of ['-wal', '-shm']) rmSync(`${database}${end}`, { force: true });
+    copyFileSync(join(place.path, 'good'), database);
+  };
+  const quietly = async (change: (open: Database.Database) => void) => {
+    restored();
+    const open = new Database(database);
+    open.pragma('foreign_keys = off');
+    for (const { name } of open.prepare("select name from sqlite_schema where type = 'trigger'").all() as {
+      name: string;
+    }[])
+      open.exec(`drop trigger "${name}"`);
+    change(open);
+    open.close();
+    return doctor(config, '--quiet');
+  };
+
+  await t.test('a trail that was changed, cut or signed by others', async () => {
+    const changed = await quietly((open) =>
+      open.exec("update audit_entries set reason = 'another' where seq = 2"),
+    );
+    assert.deepEqual(
+      [changed.status, changed.said],
+      [1, 'wrong  audit trail     Entry 2 does not fit: it was changed, or what stood before it.\n'],
+    );
+    const cut = await quietly((open) => {
+      const { last } = open.prepare('select max(seq) as last from audit_heads').get() as { last: number };
+      assert.ok(last > 1, 'signed at the stop');
+      open.prepare('delete from audit_entries where seq >= ?').run(last);
+    });
+    assert.match(
+      cut.said,
+      /^wrong +audit trail +The trail was cut: it ends at entry \d+, and entry \d+ was signed\.\n$/,
+    );
+    const forged = await quietly((open) => open.exec('update audit_heads set seq = seq + 1'));
+    assert.match(forged.said, /^wrong +audit trail +The signature of the head of entry \d+ is wrong\.\n$/);
+  });
+  await t.test('references that lead nowhere, and a page that is damaged', async () => {
+    const { status, said } = await quietly((open) =>
+      open.exec("delete from users where primary_email = 'bob@physics.example'"),
+    );
+    assert.equal(status, 1);
+    assert.match(said, /^wrong +database +\w+: row \d+ refers to nothing in users\.$/m);
+    restored();
+    const fd = openSync(database, 'r+');
+    const { size } = statSync(database);
+    for (let at = 4096 * 5; at < size; at += 4096 * 3) writeSync(fd, Buffer.alloc(64, 0x5a), 0, 64, at);
+    closeSync(fd);
+    const damaged = await doctor(config, '--quiet');
+    assert.equal(damaged.status, 1);
+    assert.match(
+      damaged.said,
+      /^wrong +(database|installation) +.*(is damaged\. Restore a backup|damaged, and a backup has to be restored)/m,
+    );
+    assert.doesNotMatch(damaged.said, /Something went wrong/);
+    restored();
+  });
+  await t.test('a clock that is behind what was written', async () => {
+    const { said } = await quietly((open) =>
+      open.exec("delete from audit_heads; update audit_entries set at = '2999-01-01T00:00:00Z'"),
+    );
+    assert.match(
+      said,
+      /^wrong +clock +The last entry of the audit trail is of 2999-01-01T00:00:00Z, which is to come\./m,
+    );
+  });
+  await t.test(
+    'keys that others can read, that are none, or that are missing with the database',
+    async () => {
+      restored();
+      chmodSync(join(kept, 'keys'), 0o755);
+      writeFileSync(join(kept, 'keys/gateway_host_ed25519'), 'rubbish');
+      const { status, said } = await doctor(config, '--quiet');
+      assert.equal(status, 1);
+      assert.match(said, /^wrong +data +\S+\/keys can be read by others\. chmod go= /m);
+      assert.match(said, /^wrong +key +The key in \S+\/gateway_host_ed25519 cannot be used: /m);
+      rmSync(database);
+      assert.match(
+        (await doctor(config, '--quiet')).said,
+        /^wrong +database +\S+ is not there, and there are keys/m,
+      );
+      mkdirSync(join(place.path, 'none'));
+      const nothing = join(place.path, 'none/andromeda.yaml');
+      writeFileSync(nothing, `dataDir: data\nplatform: { listen: '127.0.0.1:${(await freePorts(1))[0]}' }\n`);
+      const fresh = await doctor(nothing, '--quiet');
+      assert.deepEqual([fresh.status, fresh.said.includes('There is none in')], [0, true], fresh.said);
+    },
+  );
+});
+
+test('a service that is stopped in its tracks, or whose data directory is gone, is said to be', async (t) => {
+  using place = temporaryDirectory();
+  const [platform, business, gateway, issuer] = await freePorts(4);
+  const config = join(place.path, 'andromeda.yaml');
+  const settings = {
+    dataDir: './data',
+    platform: { listen: `127.0.0.1:${platform}` },
+    business: { listen: `127.0.0.1:${business}` },
+    gateway: { listen: `127.0.0.1:${gateway}`, processes: 0 },
+    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+  };
+  writeFileSync(config, stringify(settings), { mode: 0o600 });
+  const service = spawn(program, ['serve', '--config', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.after(() => service.kill('SIGKILL'));
+  await new Promise<void>((resolve) => {
+    service.stderr.setEncoding('utf8').on('data', (part) => {
+      if (part.includes('serve.ready')) resolve();
+    });
+  });
+  assert.equal((await doctor(config, '--quiet')).status, 0);
+  service.kill('SIGSTOP');
+  const stopped = await doctor(config, '--quiet');
+  assert.equal(stopped.status, 1);
+  assert.match(
+    stopped.said,
+    /^wrong +service +One holds \S+\/data, and does not answer at 127\.0\.0\.1 port /m,
+  );
+  service.kill('SIGCONT');
+  rmSync(join(place.path, 'data'), { recursive: true });
+  const removed = await doctor(config, '--quiet');
+  assert.equal(removed.status, 1);
+  assert.match(
+    removed.said,
+    /^wrong +service +The one at 127\.0\.0\.1 port \d+ (does not use \S+\/data as it is now|is not ready: .* its files were moved)/m,
+  );
+});

@@ -1,0 +1,151 @@
+/** What systemd is told: that the service is ready, alive and stopping; and that it is not told so when that is not so. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { feedWatchdog, startSupervision } from '../../src/host/supervision.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { openTestStore } from '../support/store.ts';
+
+const program = join(import.meta.dirname, '../../scripts/andromeda');
+const missing = ['/usr/bin/python3', '/usr/bin/systemd-notify'].filter((path) => !existsSync(path));
+const skip = missing.length > 0 && `not installed: ${missing.join(', ')}`;
+
+/** Stands for systemd: prints what it is sent, and closes the descriptors that come with it, for which a sender waits. */
+const receiver = `
+import os, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    s.bind(sys.argv[1])
+    print("listening", flush=True)
+    while True:
+        data, fds, _, _ = socket.recv_fds(s, 4096, 4)
+        for fd in fds: os.close(fd)
+        print(data.decode(), flush=True)
+`;
+
+async function startReceiver(t: TestContext) {
+  const directory = temporaryDirectory();
+  t.after(() => directory[Symbol.dispose]());
+  const socket = join(directory.path, 'notify');
+  const child = spawn('/usr/bin/python3', ['-c', receiver, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => {
+    text += part;
+  });
+  const lines = () => text.split('\n').filter((line) => /^[A-Z]+=/.test(line) && line !== 'BARRIER=1');
+  await eventually(
+    async () => text,
+    (now) => now.includes('listening'),
+    20_000,
+  );
+  return { socket, lines };
+}
+
+test('systemd hears that the service is ready when it serves, that it is alive, and that it stops', {
+  skip,
+}, async (t) => {
+  const { socket, lines } = await startReceiver(t);
+  const directory = temporaryDirectory();
+  t.after(() => directory[Symbol.dispose]());
+  const [platform, business, gateway, issuer] = await freePorts(4);
+  const file = join(directory.path, 'andromeda.yaml');
+  writeFileSync(
+    file,
+    stringify({
+      platform: { listen: `127.0.0.1:${platform}` },
+      business: { listen: `127.0.0.1:${business}` },
+      gateway: { listen: `127.0.0.1:${gateway}` },
+      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+    }),
+  );
+  const env = { ...process.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '1500000' };
+  const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
+  t.after(() => service.kill('SIGKILL'));
+  let log = '';
+  service.stderr.setEncoding('utf8').on('data', (part) => {
+    log += part;
+  });
+  const heard = (count: number) =>
+    eventually(
+      async () => lines(),
+      (now) => now.length >= count,
+      30_000,
+    );
+  const [first, ...others] = await heard(3);
+  assert.equal(first, 'READY=1');
+  assert.deepEqual(new Set(others), new Set(['WATCHDOG=1']));
+  assert.equal((await fetch(`http://127.0.0.1:${platform}/readyz`)).status, 200);
+
+  // An event loop that does not turn is not said to be alive.
+  service.kill('SIGSTOP');
+  await sleep(1_000);
+  const before = lines().length;
+  await sleep(2_000);
+  assert.equal(lines().length, before);
+  service.kill('SIGCONT');
+  await heard(before + 1);
+
+  service.kill('SIGTERM');
+  const status = await new Promise((done) => service.once('close', done));
+  assert.equal(status, 0, log);
+  await eventually(
+    async () => lines(),
+    (now) => now.at(-1) === 'STOPPING=1',
+    10_000,
+  );
+  for (const line of log.split('\n').filter(Boolean)) JSON.parse(line);
+  assert.match(log, /"event":"serve\.stopped"/);
+});
+
+test('a check that hangs is not fed to the watchdog, and one that fails is', async () => {
+  let fed = 0;
+  let check = () => Promise.reject(new Error('the disk is full'));
+  const timer = feedWatchdog(
+    () => fed++,
+    () => check(),
+    10,
+  );
+  await eventually(
+    async () => fed,
+    (count) => count > 2,
+  );
+  const hanging = Promise.withResolvers<never>();
+  check = () => hanging.promise;
+  await sleep(50);
+  const before = fed;
+  await sleep(200);
+  assert.equal(fed, before);
+  hanging.reject(new Error('at last'));
+  await eventually(
+    async () => fed,
+    (count) => count > before,
+  );
+  clearInterval(timer);
+});
+
+test('where nobody wants to know, nothing is started; where it cannot be told, the log says so once', async (t) => {
+  await using opened = await openTestStore();
+  const lines: string[] = [];
+  const log = createLogger('info', (line) => lines.push(line));
+  startSupervision(opened.store, log, {}).stopping();
+  const env = { PATH: '/nowhere', NOTIFY_SOCKET: '/nowhere', WATCHDOG_USEC: '60000' };
+  const supervision = startSupervision(opened.store, log, env);
+  t.after(() => supervision.stopping());
+  await eventually(
+    async () => lines,
+    (now) => now.length > 0,
+  );
+  await sleep(300);
+  assert.equal(lines.length, 1);
+  assert.match(
+    lines[0] ?? '',
+    /"event":"serve\.notify\.failed".*systemd cannot be told that the service is alive: systemd-notify ended with status/,
+  );
+});

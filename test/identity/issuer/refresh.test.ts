@@ -1,0 +1,109 @@
+/** Refreshes on bad days: the answer is lost, the token is stolen, the disk is full. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mock, test } from 'node:test';
+import { sql } from 'kysely';
+import { openStore } from '../../../src/store/index.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { freePorts } from '../../support/ports.ts';
+import { addAda, cli, type Harness, refresh, signIn, startHarness } from './harness.ts';
+
+const program = new URL('killable-issuer.ts', import.meta.url).pathname;
+
+async function startKillable(port: number, dataDir: string) {
+  const child = spawn(process.execPath, [program, String(port), dataDir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  await Promise.race([once(child.stdout, 'data'), exited.then(() => assert.fail('it did not start'))]);
+  return { child, exited, [Symbol.asyncDispose]: async () => void (child.kill('SIGKILL') && (await exited)) };
+}
+
+test('a session outlives kill -9 between the write of a refresh and its answer', async () => {
+  using directory = temporaryDirectory();
+  const store = await openStore(directory.path);
+  await addAda(store);
+  await store.close();
+  const [port = 0] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  let token: unknown;
+  {
+    await using issuer = await startKillable(port, directory.path);
+    token = (await signIn(url)).refresh_token;
+    const body = new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: String(token),
+      client_id: cli,
+    });
+    await assert.rejects(fetch(`${url}/token`, { method: 'POST', body, headers: { 'x-die': 'now' } }));
+    assert.deepEqual(await issuer.exited, [null, 'SIGKILL']);
+  }
+  await using _issuer = await startKillable(port, directory.path);
+  const again = await refresh(url, token);
+  assert.equal(again.status, 200, JSON.stringify(again.body));
+  assert.equal((await refresh(url, again.body.refresh_token)).status, 200);
+});
+
+test('a refresh token that is sent again within the grace gets the same successor, also at the same time', async () => {
+  await using harness = await startHarness();
+  const { refresh_token: token } = await signIn(harness.url);
+  const answers = await Promise.all([1, 2, 3, 4].map(() => refresh(harness.url, token)));
+  answers.push(await refresh(harness.url, token));
+  const successors = new Set(answers.map(({ body }) => body.refresh_token));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    answers.map(() => 200),
+  );
+  assert.equal(successors.size, 1, 'one family');
+  assert.ok(!successors.has(token));
+  assert.equal(await countTokens(harness), 2);
+});
+
+test('a used refresh token ends the session after the grace, whichever way the clock went', async () => {
+  for (const seconds of [31, -31]) {
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    try {
+      await using harness = await startHarness();
+      const { url } = harness;
+      const { refresh_token: token } = await signIn(url);
+      const { body } = await refresh(url, token);
+      mock.timers.setTime(Date.now() + seconds * 1000);
+      assert.equal((await refresh(url, token)).body.error, 'invalid_grant');
+      assert.equal((await refresh(url, body.refresh_token)).body.error, 'invalid_grant');
+      assert.ok(harness.log.some((line) => line.includes('issuer.token.reused')));
+    } finally {
+      mock.timers.reset();
+    }
+  }
+});
+
+test('on a full disk a refresh is told to come back, and works when there is room', async () => {
+  await using harness = await startHarness();
+  const { store, url } = harness;
+  let { refresh_token: token } = await signIn(url);
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.read);
+  const limit = (pages: number) =>
+    store.write(({ db }) => sql`pragma max_page_count = ${sql.lit(pages)}`.execute(db));
+  await limit(rows[0]?.page_count ?? 1);
+  let answer = await refresh(url, token);
+  for (let tries = 0; answer.status === 200 && tries < 200; tries++) {
+    token = answer.body.refresh_token;
+    answer = await refresh(url, token);
+  }
+  assert.equal(answer.status, 503);
+  assert.equal(answer.body.error, 'temporarily_unavailable');
+  assert.match(String(answer.body.error_description), /Nothing was changed; try again/);
+  assert.ok(harness.log.some((line) => line.includes('issuer.request.failed')));
+  await limit(1_000_000);
+  assert.equal((await refresh(url, token)).status, 200);
+});
+
+async function countTokens({ store }: Harness): Promise<number> {
+  const rows = await store.read
+    .selectFrom('issuer_records')
+    .select('id')
+    .where('model', '=', 'RefreshToken')
+    .execute();
+  return rows.length;
+}
