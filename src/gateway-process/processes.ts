@@ -1,27 +1,21 @@
 /** The service's side: which gateway processes there are, one after another's end, and what becomes of their sessions. */
 import type { ChildProcess } from 'node:child_process';
-import { chownSync } from 'node:fs';
-import type { Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { Socket } from 'node:net';
 import type { SshSession } from '../domain/ssh-session.ts';
 import type { SessionFilter } from '../gateway/index.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { ownAccount } from '../lib/own-account.ts';
 import { Attempts } from './attempts.ts';
+import { Connections } from './connections.ts';
 import type { Gateways, GatewaysOptions } from './gateways.ts';
 import { gatewayCommand, launch, ownBuild } from './launch.ts';
-import { type Lines, openLines } from './lines.ts';
+import type { Lines } from './lines.ts';
 import { Member } from './member.ts';
-import {
-  type FromProcess,
-  type Hello,
-  protocolVersion,
-  readFromProcess,
-  type ToProcess,
-} from './messages.ts';
+import { Members } from './members.ts';
+import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
 import { type Account, findAccount } from './privileges.ts';
 import { Reports } from './reports.ts';
-import { listen, openRunDirectory, type RunDirectory } from './run-directory.ts';
+import { openRunDirectory } from './run-directory.ts';
 
 /** Processes from before say hello within this, or are ended. They connect several times a second. */
 const helloMs = 2_000;
@@ -32,18 +26,15 @@ const lastWordsMs = 20;
 /** Beside the time that sessions are given. */
 const stopMs = 1_000;
 const stopped = 'the service stops before the gateway listens';
-/** Connections that have not said hello; ours do at once. */
-const mostConnections = 64;
 
 export class GatewayProcesses implements Gateways {
   readonly #options: GatewaysOptions;
   readonly #build: string;
   readonly #account: Account | undefined;
   readonly #reports: Reports;
-  readonly #members = new Map<number, Member>();
-  readonly #sockets = new Set<Socket>();
-  #directory: RunDirectory | undefined;
-  #server: Server | undefined;
+  readonly #descriptor: number;
+  readonly #members: Members;
+  readonly #connections: Connections;
   #checks: NodeJS.Timeout | undefined;
   #phase: 'opening' | 'serving' | 'stopping' = 'opening';
   /** A process is starting: until when another one waits for it. */
@@ -56,27 +47,32 @@ export class GatewayProcesses implements Gateways {
     this.#build = options.build ?? ownBuild;
     this.#account = findAccount(options.account);
     this.#reports = new Reports(options);
+    const onFault = (error: unknown, pid?: number) =>
+      options.log.error('gateway.process.fault', { pid, error });
+    const directory = openRunDirectory(options.dataDir, this.#account !== undefined, onFault);
+    this.#descriptor = directory.descriptor;
+    this.#members = new Members(directory);
+    for (const { pid } of directory.living) this.#members.found(pid, true);
+    this.#connections = new Connections({
+      ...{ directory, account: this.#account, helloMs, onFault },
+      onHello: (lines, hello) => this.#onHello(lines, hello),
+      onMessage: (member, message) => this.#onMessage(member, message),
+      onDisconnected: () => this.#check(),
+    });
   }
 
   /** Listens for processes, and finds those from before. */
   async open(): Promise<void> {
-    const account = this.#account;
-    const directory = openRunDirectory(this.#options.dataDir, account !== undefined, (error) =>
-      this.#options.log.error('gateway.process.fault', { error }),
-    );
-    this.#directory = directory;
-    this.#server = await listen(directory, (socket) => this.#onConnection(socket));
-    if (account) chownSync(directory.socket, account.uid, account.gid);
-    this.#options.log.info('gateway.process.account', { account: account?.name ?? ownAccount() });
+    await this.#connections.open();
+    this.#options.log.info('gateway.process.account', { account: this.#account?.name ?? ownAccount() });
     process.once('exit', this.#onExit);
-    for (const { pid } of directory.living) this.#members.set(pid, new Member(pid, true));
     if (this.#members.size === 0) this.#launch();
     else await this.#awaitHellos();
     this.#checks = setInterval(() => this.#check(), checkMs).unref();
   }
 
   get held(): ReadonlySet<string> {
-    return new Set([...this.#members.values()].flatMap(({ held }) => [...held]));
+    return new Set([...this.#members].flatMap(({ held }) => [...held]));
   }
 
   async start(): Promise<void> {
@@ -85,7 +81,7 @@ export class GatewayProcesses implements Gateways {
       this.#onServing = { resolve, reject };
     });
     this.#phase = 'serving';
-    for (const member of this.#members.values()) if (member.isConnected) this.#greet(member);
+    for (const member of this.#members) if (member.isConnected) this.#greet(member);
     this.#ensure();
     const late = setTimeout(() => {
       this.#onServing?.reject(new Error(`no gateway process was ready within ${startMs} ms`));
@@ -97,21 +93,21 @@ export class GatewayProcesses implements Gateways {
   }
 
   get fault(): string | undefined {
-    const isServing = [...this.#members.values()].some((member) => member.isServing);
+    const isServing = [...this.#members].some((member) => member.isServing);
     return isServing ? undefined : (this.#attempts.fault ?? 'it is starting');
   }
 
   async recheck(filter: SessionFilter = {}): Promise<void> {
-    await Promise.all(this.#connected().map((member) => member.ask({ type: 'recheck', filter })));
+    await Promise.all([...this.#members].map((member) => member.ask({ type: 'recheck', filter })));
   }
 
   close(filter: SessionFilter, reason: string, text: string): number {
-    const sent = this.#connected().filter((member) => member.send({ type: 'close', filter, reason, text }));
+    const sent = this.#members.filter((member) => member.send({ type: 'close', filter, reason, text }));
     return sent.reduce((sum, member) => sum + member.count(filter), 0);
   }
 
   async sessions(): Promise<readonly SshSession[]> {
-    const all = [...this.#members.values()].map(async (member) => {
+    const all = [...this.#members].map(async (member) => {
       const answer = await member.ask({ type: 'count' });
       return answer?.type === 'counted' ? answer.sessions : [...member.sessions.values()];
     });
@@ -119,100 +115,59 @@ export class GatewayProcesses implements Gateways {
   }
 
   count(): number {
-    return [...this.#members.values()].reduce((sum, { sessions }) => sum + sessions.size, 0);
+    return [...this.#members].reduce((sum, { sessions }) => sum + sessions.size, 0);
   }
 
   async stop(): Promise<void> {
     this.#phase = 'stopping';
     this.#onServing?.reject(new Error(stopped));
-    for (const member of this.#members.values()) if (!member.send({ type: 'stop' })) member.kill();
-    await this.#awaitEnds();
-    for (const member of this.#members.values()) this.#onEnded(member, {});
-    this.#remember();
+    for (const member of this.#members) if (!member.send({ type: 'stop' })) member.kill();
+    await this.#members.awaitEnds(this.#stopMs);
+    for (const member of this.#members) this.#onEnded(member, {});
     await this.#close();
     process.off('exit', this.#onExit);
   }
 
   async endLeft(): Promise<void> {
-    for (const member of this.#members.values()) member.kill('SIGTERM');
-    await this.#awaitEnds();
+    for (const member of this.#members) member.kill('SIGTERM');
+    await this.#members.awaitEnds(this.#stopMs);
   }
 
-  async #awaitEnds(): Promise<void> {
-    const drainMs = this.#options.settings.limits.drainMs ?? defaultLimits.drainMs;
-    const end = performance.now() + drainMs + stopMs;
-    while (this.#alive().length > 0 && performance.now() < end) await sleep(10);
-    for (const member of this.#alive()) member.kill();
-    while (this.#alive().length > 0 && performance.now() < end + stopMs) await sleep(10);
+  get #stopMs(): number {
+    return (this.#options.settings.limits.drainMs ?? defaultLimits.drainMs) + stopMs;
   }
 
   async leave(which: 'all' | 'found'): Promise<void> {
     this.#phase = 'stopping';
     this.#onServing?.reject(new Error(stopped));
-    const ours = [...this.#members.values()].filter(({ isFound }) => which === 'found' && !isFound);
+    const ours = this.#members.filter(({ isFound }) => which === 'found' && !isFound);
     for (const member of ours) member.kill();
-    for (const member of ours) this.#members.delete(member.pid);
-    this.#remember();
+    for (const member of ours) this.#members.delete(member);
     process.off('exit', this.#onExit);
     await this.#close();
   }
 
   async #close(): Promise<void> {
     clearInterval(this.#checks);
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((resolve) => this.#server?.close(() => resolve()));
+    await this.#connections.close();
   }
 
   /** The end of this process while it starts or stops, however it comes: nobody else knows of these processes then. */
   readonly #onExit = (): void => {
     if (this.#phase === 'serving' && !this.#onServing) return;
-    for (const member of this.#members.values()) member.kill();
+    for (const member of this.#members) member.kill();
   };
 
   async #awaitHellos(): Promise<void> {
-    const silent = () => this.#alive().filter(({ hello }) => hello === undefined);
-    const end = performance.now() + helloMs;
-    while (silent().length > 0 && performance.now() < end) await sleep(10);
-    for (const member of silent()) {
+    for (const member of await this.#members.awaitNone(helloMs, ({ hello }) => hello === undefined)) {
       this.#options.log.warn('gateway.process.silent', { pid: member.pid });
       member.kill();
     }
   }
 
-  #onConnection(socket: Socket): void {
-    if (this.#sockets.size >= mostConnections) {
-      socket.destroy();
-      return;
-    }
-    this.#sockets.add(socket);
-    let member: Member | undefined;
-    const fault = (error: unknown) =>
-      this.#options.log.error('gateway.process.fault', { pid: member?.pid, error });
-    const late = setTimeout(() => socket.destroy(), helloMs).unref();
-    const lines: Lines<ToProcess> = openLines<FromProcess, ToProcess>(socket, {
-      read: readFromProcess,
-      onMessage: (message) => {
-        if (member) return this.#onMessage(member, message);
-        if (message.type !== 'hello') return lines.close();
-        clearTimeout(late);
-        member = this.#onHello(lines, message);
-      },
-      onClose: (why) => {
-        clearTimeout(late);
-        this.#sockets.delete(socket);
-        if (why !== undefined) fault(new Error(why));
-        if (member?.disconnected(lines)) this.#check();
-      },
-      onFault: fault,
-    });
-  }
-
   #onHello(lines: Lines<ToProcess>, hello: Hello): Member {
-    const known = this.#members.get(hello.pid);
-    const member = known?.isAlive ? known : new Member(hello.pid, true);
-    this.#members.set(hello.pid, member);
+    const member = this.#members.found(hello.pid, true);
     member.connected(lines, hello);
-    this.#remember();
     if (this.#phase === 'serving') this.#greet(member);
     if (this.#phase === 'stopping') member.send({ type: 'stop' });
     return member;
@@ -247,13 +202,8 @@ export class GatewayProcesses implements Gateways {
     else if (type === 'record') this.#reports.record(member, message);
     else if (type === 'log') this.#reports.log(member, message);
     else if (type === 'rechecked' || type === 'counted') member.answered(message.id, message);
-    else if (type === 'handedOver') this.#onHandedOver(message.pid);
+    else if (type === 'handedOver') this.#members.found(message.pid, false);
     else if (type === 'handOverFailed') this.#failed(new Error(message.message));
-  }
-
-  #onHandedOver(pid: number): void {
-    if (!this.#members.has(pid)) this.#members.set(pid, new Member(pid));
-    this.#remember();
   }
 
   #onListening(member: Member, port: number) {
@@ -270,7 +220,7 @@ export class GatewayProcesses implements Gateways {
     member.draining = true;
     this.#startingUntil = 0;
     const error = Object.assign(new Error(message), { code });
-    if (!this.#alive().some(({ isFound }) => isFound)) return this.#failed(error);
+    if (![...this.#members].some(({ isFound, isAlive }) => isFound && isAlive)) return this.#failed(error);
     // One from before may still have the address. Its sessions do not end with this start: `fault` says what is wrong.
     if (this.held.size > 0) this.#onServing?.resolve();
     this.#retryLater(error);
@@ -285,7 +235,7 @@ export class GatewayProcesses implements Gateways {
   #ensure() {
     if (this.#phase !== 'serving') return;
     const { processes } = this.#options;
-    const members = [...this.#members.values()].filter(({ draining }) => !draining);
+    const members = this.#members.filter(({ draining }) => !draining);
     const ours = members.filter((member) => this.#isOfToday(member));
     const serving = ours.filter(({ isServing }) => isServing);
     for (const extra of serving.slice(processes)) this.#drain(extra);
@@ -310,7 +260,7 @@ export class GatewayProcesses implements Gateways {
     try {
       child = launch({
         build: this.#build,
-        directory: this.#directory?.descriptor ?? -1,
+        directory: this.#descriptor,
         account: this.#account,
         port: settings.listen.port,
       });
@@ -321,8 +271,7 @@ export class GatewayProcesses implements Gateways {
     if (child.pid === undefined) return;
     const member = new Member(child.pid);
     member.isChild = true;
-    this.#members.set(child.pid, member);
-    this.#remember();
+    this.#members.add(member);
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       member.lastWords = `${member.lastWords}${text}`.slice(-4_000);
     });
@@ -338,9 +287,8 @@ export class GatewayProcesses implements Gateways {
   }
 
   #onEnded(member: Member, how: { code?: number | null; signal?: string | null }) {
-    if (this.#members.get(member.pid) !== member) return;
-    this.#members.delete(member.pid);
-    this.#remember();
+    if (!this.#members.has(member)) return;
+    this.#members.delete(member);
     const { pid, sessions, draining, lastWords } = member;
     const isExpected = draining || this.#phase === 'stopping';
     const level = isExpected && sessions.size === 0 ? 'info' : 'error';
@@ -372,24 +320,8 @@ export class GatewayProcesses implements Gateways {
 
   /** Notices ends that no event tells of: those of processes that others started. */
   #check(): void {
-    for (const member of this.#members.values())
-      if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
-    this.#remember();
+    for (const member of this.#members) if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
+    this.#members.remember();
     this.#ensure();
-  }
-
-  #remember(): void {
-    const living = [...this.#members.values()].flatMap(({ pid, startTime }) =>
-      startTime === undefined ? [] : [{ pid, startTime }],
-    );
-    this.#directory?.remember(living);
-  }
-
-  #alive(): Member[] {
-    return [...this.#members.values()].filter(({ isAlive }) => isAlive);
-  }
-
-  #connected(): Member[] {
-    return [...this.#members.values()].filter(({ isConnected }) => isConnected);
   }
 }
