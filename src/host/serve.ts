@@ -37,6 +37,8 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
     if (!(error instanceof DomainError)) throw error;
     const status = statusOf(error);
     messages.failed(error, status);
+    // What was said may be on its way into a pipe that nobody reads.
+    setTimeout(() => process.exit(status), stopLimitMs).unref();
     return status;
   }
 }

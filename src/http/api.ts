@@ -13,6 +13,7 @@ import express, {
 } from 'express';
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
+import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../lib/source-address.ts';
 import { createBodyReader } from './body.ts';
@@ -68,9 +69,10 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
   app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
+  const logUnready = createUnreadyLog(log);
   app.get('/readyz', async (_request, response) => {
     await options.checkReady().catch((cause: unknown) => {
-      log.error('http.unready', { error: cause });
+      logUnready(cause);
       if (cause instanceof DomainError) throw cause;
       throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
     });
@@ -114,6 +116,20 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     response.json(response.locals.errorField === true ? inErrorField(body) : body);
   });
   return app;
+}
+
+/** The same reason is logged this often at most: anybody may ask, as often as they like. */
+const logUnreadyEveryMs = 10_000;
+
+function createUnreadyLog(log: Logger): (cause: unknown) => void {
+  let last: { message: string; at: number } | undefined;
+  return (cause) => {
+    const now = performance.now();
+    const message = messageOf(cause);
+    if (last && last.message === message && now - last.at < logUnreadyEveryMs) return;
+    last = { message, at: now };
+    log.error('http.unready', { error: cause });
+  };
 }
 
 /** Gives every request an ID, the caller's own where it is well-formed, and logs one line when the reply is sent. */

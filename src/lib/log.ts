@@ -5,9 +5,9 @@
  * To add an event: one line in `LogEvents`, its name and its fields, and a call of `log` where it happens. Metrics are
  * made from these events (`metrics.ts`): a name or a field that is not here is a type error in both.
  */
-import { fstatSync } from 'node:fs';
 import { pino } from 'pino';
 import { escapeControls } from '../domain/visible-text.ts';
+import { createStderrWriter } from './log-writer.ts';
 
 /** What is thrown, as it was caught. */
 type Thrown = unknown;
@@ -55,6 +55,8 @@ export interface LogEvents {
   'process.warning': { name: string; message: string };
   /** Nobody caught it, which ended the process. */
   'process.failed': { error: Thrown };
+  /** Lines that were left out because nobody read the log. */
+  'log.lost': { lines: number };
   'store.written': { ms: number };
   /** By so many ms: forward, or back where it is negative. */
   'clock.jumped': { ms: number; message: string };
@@ -223,35 +225,6 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
   );
   const at = (name: EventLevel) => (event: EventName, fields: object) => lines[name]({ event, ...fields });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-}
-
-/**
- * Writes lines to stderr. Where that is systemd's journal, each begins with its priority, which the journal takes off again
- * (systemd.exec(5), JOURNAL_STREAM; sd-daemon(3)).
- */
-export function createStderrWriter(
-  stream = process.env['JOURNAL_STREAM'],
-  stderr: (text: string) => void = (text) => process.stderr.write(text),
-): (line: string) => void {
-  if (!isStderr(stream)) return stderr;
-  return (line) => {
-    const [, level = 'info'] = /^\{"level":"(\w+)"/.exec(line) ?? [];
-    stderr(`<${priorities[level as EventLevel] ?? priorities.info}>${line}`);
-  };
-}
-
-/** As syslog(3) numbers them. */
-const priorities: Record<EventLevel, number> = { error: 3, warn: 4, info: 6, debug: 7 };
-
-/** Whether `DEVICE:INODE` is what stderr is. */
-function isStderr(stream: string | undefined): boolean {
-  if (stream === undefined) return false;
-  try {
-    const { dev, ino } = fstatSync(2);
-    return stream === `${dev}:${ino}`;
-  } catch {
-    return false;
-  }
 }
 
 /** What is thrown has no fields that JSON would show. */

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLogger, type LogLevel } from '../../src/lib/log.ts';
+import { createStderrWriter } from '../../src/lib/log-writer.ts';
 
 function linesOf(level: LogLevel, body: (log: ReturnType<typeof createLogger>) => void) {
   const lines: string[] = [];
@@ -125,4 +126,26 @@ test('in systemd’s journal each line begins with its priority, and nowhere els
     '<3>{"level":"error"',
   ]);
   assert.equal(beginnings('no')[3], '{"level":"error"');
+});
+
+test('a log that nobody reads takes no more than its bound, and says how many lines are missing', () => {
+  const waiting: string[] = [];
+  const stream = {
+    writableLength: 0,
+    write(text: string) {
+      waiting.push(text);
+      this.writableLength += text.length;
+    },
+  };
+  const write = createStderrWriter(undefined, stream);
+  const line = `{"level":"info","message":"${'x'.repeat(100_000)}"}\n`;
+  for (let count = 0; count < 200; count += 1) write(line);
+  const kept = waiting.length;
+  assert.ok(stream.writableLength < 10 * 1024 * 1024, `${stream.writableLength} characters wait`);
+  waiting.splice(0);
+  stream.writableLength = 0;
+  write(line);
+  const [missing = '', next] = waiting;
+  const { level, event, lines } = JSON.parse(missing);
+  assert.deepEqual([level, event, lines, next], ['warn', 'log.lost', 200 - kept, line]);
 });

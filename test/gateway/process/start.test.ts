@@ -1,13 +1,25 @@
 /** A start whose gateway cannot listen, or whose disk is full: what fails, what goes on, and what is said of it. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { eventually } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
+import { within } from '../../support/within.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
 import { isAlive, openProcessLab, type ProcessLab } from './lab.ts';
 
@@ -45,8 +57,8 @@ test('a start that fails for an API ends at once, and leaves no gateway', { time
   serve.stderr?.on('data', (part) => {
     if (`${part}`.includes('serve.failed')) failedAt = performance.now();
   });
-  const { status } = await finished(serve);
-  assert.equal(status, 69);
+  const { status, err } = await within(40_000, 'the start to fail', finished(serve));
+  assert.equal(status, 69, err);
   const tookMs = performance.now() - failedAt;
   assert.ok(failedAt > 0 && tookMs < 10_000, `${tookMs} ms`);
   assert.deepEqual(lab.gateways(), []);
@@ -74,7 +86,8 @@ test('a new address that cannot be had: sessions and the rest go on, the fault i
     40_000,
   );
   open.stdin?.end('still here');
-  assert.equal((await finished(open)).out, 'still here');
+  const { out } = await within(20_000, 'the session to end', finished(open));
+  assert.equal(out, 'still here');
   await second.kill('SIGTERM');
 });
 
@@ -145,22 +158,57 @@ test('a process from before that ends while the service starts is replaced', {
   await second.kill('SIGTERM');
 });
 
+test('a start that fails ends although nobody reads its log', { timeout: 60_000 }, async () => {
+  await using lab = await openProcessLab();
+  const file = join(lab.dir, 'andromeda.yaml');
+  using _other = await taken(lab.port);
+  const fifo = join(lab.dir, 'log');
+  execFileSync('mkfifo', [fifo]);
+  const pipe = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
+  assert.throws(() => {
+    for (;;) writeSync(pipe, Buffer.alloc(4096));
+  }, /EAGAIN/);
+  const serve = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', pipe] });
+  closeSync(pipe);
+  using _killed = { [Symbol.dispose]: () => void serve.kill('SIGKILL') };
+  const [status] = await within(30_000, 'the service to end', once(serve, 'exit'));
+  assert.equal(status, 69);
+});
+
 test('the service is ready only when its gateway listens, and never where that cannot', {
-  timeout: 90_000,
+  timeout: 150_000,
 }, async () => {
   await using lab = await openProcessLab();
   const file = join(lab.dir, 'andromeda.yaml');
   const { platform } = parse(readFileSync(file, 'utf8'));
   const readiness = async () => {
-    const answer = await fetch(`http://${platform.listen}/readyz`).catch(() => undefined);
-    return answer && { status: answer.status, text: await answer.text() };
+    const signal = AbortSignal.timeout(7_000);
+    const answer = await fetch(`http://${platform.listen}/readyz`, { signal }).catch(() => undefined);
+    const text = await answer?.text().catch(() => '');
+    return answer && { status: answer.status, text };
   };
   const other = await taken(lab.port);
   const failing = lab.start(program, ['serve', '--config', file]);
+  let isOver = false;
+  // Its output is read meanwhile: a program may wait for the reader of its log.
+  const failed = finished(failing).finally(() => {
+    isOver = true;
+  });
   const seen: unknown[] = [];
-  while (failing.exitCode === null) seen.push((await readiness())?.status);
-  assert.equal(failing.exitCode, 69);
+  const watching = (async () => {
+    while (!isOver) {
+      seen.push((await readiness())?.status);
+      await sleep(5);
+    }
+  })();
+  const { status, signal, err } = await within(60_000, 'the start to fail', failed).finally(() => {
+    isOver = true;
+  });
+  await watching;
+  assert.deepEqual([status, signal], [69, null], err);
   assert.equal(seen.includes(200), false);
+  const told = err.split('\n').filter((line) => line.includes('"http.unready"')).length;
+  assert.ok(told <= 3, `the reason is logged once in a while, not ${told} times`);
   other[Symbol.dispose]();
   const serving = lab.start(program, ['serve', '--config', file]);
   const ended = finished(serving);
@@ -172,5 +220,5 @@ test('the service is ready only when its gateway listens, and never where that c
   assert.match(unready?.text ?? '', /The SSH gateway does not listen: /);
   await eventually(readiness, (answer) => answer?.status === 200, 30_000);
   serving.kill('SIGTERM');
-  assert.equal((await ended).status, 0);
+  assert.equal((await within(20_000, 'the service to stop', ended)).status, 0);
 });
