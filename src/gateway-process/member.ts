@@ -1,5 +1,6 @@
 /** One gateway process, as the service knows it: its connection, and a copy of which sessions it has. */
 import type { SshSession } from '../domain/ssh-session.ts';
+import type { Decision, Route } from '../gateway/decision.ts';
 import type { GatewayEvent } from '../gateway/events.ts';
 import type { SessionFilter } from '../gateway/index.ts';
 import type { Lines } from './lines.ts';
@@ -29,6 +30,10 @@ export class Member {
   isChild = false;
   /** Its last words on stderr. */
   lastWords = '';
+  /** Logins that were allowed, and until when each may be on its way to a session that `sessions` does not have. */
+  readonly #allowed = new Map<string, { login: Login; until: number }>();
+  /** Until when there may be such that nobody here has seen. */
+  #unseenUntil = 0;
   #lines: Lines<ToProcess> | undefined;
   #lastQuestion = 0;
   readonly #asked = new Map<number, (answer: FromProcess | undefined) => void>();
@@ -52,8 +57,10 @@ export class Member {
     return this.port !== undefined && !this.draining && this.isConnected;
   }
 
-  connected(lines: Lines<ToProcess>, hello: Hello): void {
+  /** `loginMs`: what a login takes at most. */
+  connected(lines: Lines<ToProcess>, hello: Hello, loginMs: number): void {
     this.#lines?.close();
+    if (hello.port !== undefined) this.#unseenUntil = performance.now() + loginMs;
     this.#lines = lines;
     this.hello = hello;
     this.port ??= hello.port;
@@ -78,6 +85,32 @@ export class Member {
   /** How many of its sessions match. */
   count(filter: SessionFilter): number {
     return [...this.sessions.values()].filter((one) => matches(one, filter)).length;
+  }
+
+  /** Keeps in mind that a login may become a session within `loginMs`. */
+  decided(decision: Decision, loginMs: number): void {
+    const now = performance.now();
+    for (const [key, { until }] of this.#allowed) {
+      if (until > now) break;
+      this.#allowed.delete(key);
+    }
+    if (!decision.allowed) return;
+    const { clusterId, userId, keyId, loginNode } = decision.route;
+    const login = { clusterId, userId, keyId, loginNode: `${loginNode.host}:${loginNode.port}` };
+    const key = JSON.stringify(login);
+    // Behind the others, which end before it.
+    this.#allowed.delete(key);
+    this.#allowed.set(key, { login, until: now + loginMs });
+  }
+
+  /** Whether it may have a session, or a login on its way to one, that matches. */
+  mayHave(filter: SessionFilter): boolean {
+    const now = performance.now();
+    return (
+      now < this.#unseenUntil ||
+      this.sessions.values().some((session) => matches(session, filter)) ||
+      this.#allowed.values().some(({ login, until }) => now < until && matches(login, filter))
+    );
   }
 
   /** Its answer; undefined when it gives none in time. */
@@ -121,10 +154,13 @@ export class Member {
   }
 }
 
-function matches(session: SshSession, filter: SessionFilter): boolean {
+type Login = Pick<Route, 'clusterId' | 'userId' | 'keyId'> & { loginNode: string };
+
+/** A login that is no session yet has no ID, and could get any. */
+function matches(session: Login & { id?: string }, filter: SessionFilter): boolean {
   const { id, clusterId, userId, keyId, loginNode } = filter;
   return (
-    (id === undefined || id === session.id) &&
+    (id === undefined || session.id === undefined || id === session.id) &&
     (clusterId === undefined || clusterId === session.clusterId) &&
     (userId === undefined || userId === session.userId) &&
     (keyId === undefined || keyId === session.keyId) &&

@@ -14,7 +14,7 @@ import { Member } from './member.ts';
 import { Members } from './members.ts';
 import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
 import { type Account, findAccount } from './privileges.ts';
-import { Reports } from './reports.ts';
+import { loginMs, Reports } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
 
 /** Processes from before say hello within this, or are ended. They connect several times a second. */
@@ -98,7 +98,9 @@ export class GatewayProcesses implements Gateways {
   }
 
   async recheck(filter: SessionFilter = {}): Promise<void> {
-    await Promise.all([...this.#members].map((member) => member.ask({ type: 'recheck', filter })));
+    // Most changes concern nobody who is logged in, and a message wakes a process.
+    const concerned = [...this.#members].filter((member) => member.mayHave(filter));
+    await Promise.all(concerned.map((member) => member.ask({ type: 'recheck', filter })));
   }
 
   close(filter: SessionFilter, reason: string, text: string): number {
@@ -167,7 +169,7 @@ export class GatewayProcesses implements Gateways {
 
   #onHello(lines: Lines<ToProcess>, hello: Hello): Member {
     const member = this.#members.found(hello.pid, true);
-    member.connected(lines, hello);
+    member.connected(lines, hello, loginMs(this.#options.settings));
     if (this.#phase === 'serving') this.#greet(member);
     if (this.#phase === 'stopping') member.send({ type: 'stop' });
     return member;

@@ -1,5 +1,6 @@
 /** What gateway processes ask and report, on its way to the rest of the service. */
 import type { SshSession } from '../domain/ssh-session.ts';
+import { defaultLimits } from '../gateway/limits.ts';
 import type { EventName, LogEvents } from '../lib/log.ts';
 import type { GatewaysOptions } from './gateways.ts';
 import type { Member } from './member.ts';
@@ -8,13 +9,23 @@ import type { FromProcess } from './messages.ts';
 /** Questions of one process that are being answered. It has no more logins than this under way. */
 const mostQuestions = 10_000;
 
+/** A login that is allowed is a session within this, or none. */
+export function loginMs({ limits }: GatewaysOptions['settings']): number {
+  return (limits.loginGraceMs ?? defaultLimits.loginGraceMs) + slackMs;
+}
+
+/** For what is on its way between the processes. */
+const slackMs = 5_000;
+
 type Message<Type extends FromProcess['type']> = Extract<FromProcess, { type: Type }>;
 
+type Options = Pick<GatewaysOptions, 'authorize' | 'record' | 'isRecorded' | 'log' | 'settings'>;
+
 export class Reports {
-  readonly #options: Pick<GatewaysOptions, 'authorize' | 'record' | 'isRecorded' | 'log'>;
+  readonly #options: Options;
   #questions = 0;
 
-  constructor(options: Pick<GatewaysOptions, 'authorize' | 'record' | 'isRecorded' | 'log'>) {
+  constructor(options: Options) {
     this.#options = options;
   }
 
@@ -30,6 +41,7 @@ export class Reports {
     this.#options
       .authorize(attempt, openOn)
       .then((decision) => {
+        if (!openOn) member.decided(decision, loginMs(this.#options.settings));
         member.send({ type: 'decision', id, decision });
       }, undecided)
       .finally(() => {

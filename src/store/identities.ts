@@ -2,6 +2,7 @@
 import { DomainError } from '../domain/error.ts';
 import type { Person } from '../domain/person.ts';
 import type { Reader, Tx } from './index.ts';
+import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
 /** A subject at an issuer; `createdAt` in RFC 3339. */
@@ -17,14 +18,18 @@ export async function findIdentity(
   issuer: string,
   subject: string,
 ): Promise<{ userId: string; state: Person['lifecycleState'] } | undefined> {
-  return db
+  const [found] = await identityOf(db, issuer, subject);
+  return found;
+}
+
+const identityOf = prepared((db, issuer: string, subject: string) =>
+  db
     .selectFrom('identities')
     .innerJoin('users', 'users.id', 'identities.user_id')
     .select(['user_id as userId', 'users.lifecycle_state as state'])
     .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-}
+    .where('subject', '=', subject),
+);
 
 /** A person's identities, oldest first. */
 export async function listIdentities(db: Reader, userId: string): Promise<Identity[]> {
