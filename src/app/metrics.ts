@@ -66,7 +66,7 @@ function createCounts(registry: Registry, now: () => number): Counts {
     ...syncCounts(registry, now),
     ...gatewayCounts(registry),
     ...issuerCounts(registry),
-    ...auditCounts(registry),
+    ...auditCounts(registry, now),
     ...storeCounts(registry),
   };
 }
@@ -202,7 +202,7 @@ function issuerCounts(registry: Registry): Counts {
   };
 }
 
-function auditCounts(registry: Registry): Counts {
+function auditCounts(registry: Registry, now: () => number): Counts {
   const up = gauge(
     registry,
     'andromeda_audit_destination_up',
@@ -215,10 +215,49 @@ function auditCounts(registry: Registry): Counts {
     'Entries of the audit trail that a destination has not been sent',
     ['destination'],
   );
+  const blocked = gauge(
+    registry,
+    'andromeda_audit_destination_blocked',
+    'Whether a destination of the audit trail refuses an entry for what it is (1), so that none behind it is sent',
+    ['destination'],
+  );
+  const failures = counter(
+    registry,
+    'andromeda_audit_failures_total',
+    'Attempts to send the audit trail that failed',
+    ['destination'],
+  );
+  /** Since when the oldest entry waits that a destination has not been sent; undefined: none does. */
+  const oldest = new Map<string, string | undefined>();
+  gauge(
+    registry,
+    'andromeda_audit_lag_seconds',
+    'Age of the oldest entry of the audit trail that a destination has not been sent; 0 where none waits',
+    ['destination'],
+    (it) => {
+      for (const [destination, at] of oldest)
+        it.set({ destination }, at === undefined ? 0 : Math.max(0, now() - Date.parse(at)) / 1000);
+    },
+  );
   return {
-    'audit.sending': ({ destination, waiting }) => unsent.set({ destination }, waiting),
-    'audit.destination.working': ({ destination }) => up.set({ destination }, 1),
-    'audit.destination.failed': ({ destination }) => up.set({ destination }, 0),
+    'audit.sending': ({ destination, waiting, oldestAt }) => {
+      unsent.set({ destination }, waiting);
+      oldest.set(destination, oldestAt);
+      failures.inc({ destination }, 0);
+    },
+    'audit.attempt.failed': ({ destination }) => failures.inc({ destination }),
+    'audit.message.refused': ({ destination }) => {
+      up.set({ destination }, 0);
+      blocked.set({ destination }, 1);
+    },
+    'audit.destination.working': ({ destination }) => {
+      up.set({ destination }, 1);
+      blocked.set({ destination }, 0);
+    },
+    'audit.destination.failed': ({ destination }) => {
+      up.set({ destination }, 0);
+      blocked.set({ destination }, 0);
+    },
   };
 }
 

@@ -1,7 +1,8 @@
 /** The audit trail in a file: one line of JSON a message, appended; a file that was moved away is begun anew. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import type { AuditMessage, Destination } from './sender.ts';
+import type { AuditMessage } from './messages.ts';
+import type { Destination } from './sender.ts';
 
 /** The longest entry and a page of heads are shorter. */
 const tailBytes = 128 * 1024;

@@ -1,9 +1,9 @@
 /**
  * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
- * trail and heads in a file and at a syslog server. It reads the trail and never writes to it.
+ * trail and heads in a file, at a syslog server and at a webhook. It reads the trail and never writes to it.
  *
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
- * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`).
+ * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`).
  */
 import { join } from 'node:path';
 import type { SignedHead } from '../domain/audit-head.ts';
@@ -14,6 +14,7 @@ import { loadAuditKey } from './key.ts';
 import { startSender } from './sender.ts';
 import { createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
+import { type WebhookAddress, webhookDestination } from './webhook.ts';
 
 export interface AuditConfig {
   /** How often heads are signed while entries come. */
@@ -22,6 +23,8 @@ export interface AuditConfig {
   file: string | undefined;
   /** The server that gets a copy; undefined: none. */
   syslog: SyslogAddress | undefined;
+  /** The address that gets a copy by HTTPS; undefined: none. */
+  webhook: WebhookAddress | undefined;
 }
 
 export interface Audit {
@@ -36,7 +39,7 @@ const stopMs = 500;
 
 /** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
 export function startAudit(
-  { signMs, file, syslog }: AuditConfig,
+  { signMs, file, syslog, webhook }: AuditConfig,
   { store, dataDir, log, now }: { store: Store; dataDir: string; log: Logger; now(): number },
 ): Audit {
   const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
@@ -61,6 +64,7 @@ export function startAudit(
   const destinations = [
     ...(file === undefined ? [] : [fileDestination(file)]),
     ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
+    ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
   ];
   const senders = destinations.map((destination) => startSender(store, destination, log));
   return {

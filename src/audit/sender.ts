@@ -1,27 +1,43 @@
 /**
  * Sends the audit trail and its signed heads to one destination: everything once, in order, from a position that is
- * stored. It reads from the database page by page, so that nothing waits for a destination, and a destination that is
+ * stored. It reads from the database batch by batch, so that nothing waits for a destination, and a destination that is
  * away for long costs no memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SignedHead } from '../domain/audit-head.ts';
+import { retryDelay } from '../lib/back-off.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
-import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
+import { findAuditHash, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { type AuditPosition, findPosition, listHeads, setPosition } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';
-
-/** What is sent, as one line of JSON in ASCII. */
-export type AuditMessage = { kind: 'entry' | 'head'; seq: number; hash: string; at: string; json: string };
+import { type AuditMessage, type Batch, mostMessages, nextBatch } from './messages.ts';
 
 export interface Destination {
   /** For the log and the stored position: `file:/path`, `tls://host:6514`. */
   name: string;
   /** The last entry and the last head that it has, where it can say: after a crash it has more than the position says. */
   last?(): Promise<Pick<AuditMessage, 'kind' | 'seq' | 'hash'>[]>;
-  /** Resolves once all are handed over; rejects where it is not known how many were. */
+  /**
+   * Resolves once all have arrived; rejects where it is not known how many did, and with a `RefusedError` where none was
+   * accepted for what it says. Takes no longer than a limit of its own.
+   */
   send(messages: readonly AuditMessage[]): Promise<void>;
+  /** Numbers of entries that it is never sent. */
+  skip?: ReadonlySet<number>;
   close(): void;
+}
+
+/** The receiver is there, and does not want what it was sent. */
+export class RefusedError extends Error {}
+
+/** The receiver asks for a while without attempts. */
+export class BusyError extends Error {
+  readonly waitMs: number;
+
+  constructor(message: string, waitMs: number) {
+    super(message);
+    this.waitMs = waitMs;
+  }
 }
 
 export interface Sender {
@@ -29,70 +45,153 @@ export interface Sender {
   stop(limitMs: number): Promise<void>;
 }
 
-const pageSize = 100;
 const pollMs = 1_000;
-const retryMs = 1_000;
 const retryMaxMs = 60_000;
+/** A receiver may ask for more than that, but not for a day. */
+const waitMaxMs = 600_000;
 
 /** Starts to send, and goes on until stopped. */
 export function startSender(store: Store, destination: Destination, log: Logger): Sender {
-  const { name } = destination;
-  const stopping = new AbortController();
-  let isFailing: boolean | undefined;
-  let stopped = false;
+  const sender = new DestinationSender(store, destination, log);
+  sender.start();
+  return sender;
+}
 
-  function report(failed: boolean, error?: unknown): void {
-    if (failed === isFailing) return;
-    if (failed) log.error('audit.destination.failed', { destination: name, error: messageOf(error) });
-    else log.info('audit.destination.working', { destination: name });
-    isFailing = failed;
+class DestinationSender implements Sender {
+  readonly #store: Store;
+  readonly #destination: Destination;
+  readonly #log: Logger;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #position: AuditPosition | undefined;
+  /** Fewer after a refusal, until it is known which message is refused. */
+  #most = mostMessages;
+  #failures = 0;
+  /** What was logged last of the destination; undefined: nothing yet. */
+  #said: string | undefined;
+
+  constructor(store: Store, destination: Destination, log: Logger) {
+    this.#store = store;
+    this.#destination = destination;
+    this.#log = log;
   }
 
-  async function run(): Promise<void> {
-    let pauseMs = retryMs;
-    let position: AuditPosition | undefined;
-    while (!stopped) {
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(limitMs: number): Promise<void> {
+    this.#stopping.abort();
+    await Promise.race([this.#running, sleep(limitMs, undefined, { ref: false })]);
+    this.#stopped = true;
+    this.#destination.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      let batch: Batch | undefined;
       try {
-        position ??= await firstPosition(store, destination);
-        const waiting = (await findLastSeq(store.read)) - position.entry;
-        log.debug('audit.sending', { destination: name, waiting });
-        const sent = await sendPage(store, destination, position);
-        if (sent || isFailing) report(false);
-        pauseMs = retryMs;
-        if (sent) {
-          position = sent;
-          await setPosition(store, name, sent);
-        } else if (stopping.signal.aborted) return;
-        else await pause(pollMs);
+        batch = await this.#next();
+        if (batch) await this.#send(batch);
+        if (batch || this.#failures > 0) this.#working();
+        if (batch?.isFull) continue;
+        if (!batch && this.#stopping.signal.aborted) return;
+        // What comes meanwhile goes together.
+        await this.#pause(pollMs);
       } catch (error) {
-        if (stopped) return;
-        report(true, error);
-        if (stopping.signal.aborted) return;
-        if (destination.last) position = undefined;
-        await pause(pauseMs);
-        pauseMs = Math.min(pauseMs * 2, retryMaxMs);
+        if (this.#stopped) return;
+        const pauseMs = this.#failed(error, batch);
+        if (pauseMs === 0) continue;
+        if (this.#stopping.signal.aborted) return;
+        await this.#pause(pauseMs);
       }
     }
   }
 
-  async function pause(milliseconds: number): Promise<void> {
-    await sleep(milliseconds, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
+  async #next(): Promise<Batch | undefined> {
+    const { read } = this.#store;
+    this.#position ??= await firstPosition(this.#store, this.#destination, this.#log);
+    const { entry } = this.#position;
+    const batch = await nextBatch(read, this.#position, this.#most);
+    this.#log.debug('audit.sending', {
+      destination: this.#destination.name,
+      waiting: (await findLastSeq(read)) - entry,
+      oldestAt: batch?.messages.find(({ kind }) => kind === 'entry')?.at,
+    });
+    return batch;
   }
 
-  const running = run();
-  return {
-    async stop(limitMs) {
-      stopping.abort();
-      await Promise.race([running, sleep(limitMs, undefined, { ref: false })]);
-      stopped = true;
-      destination.close();
-    },
-  };
+  async #send({ messages, end }: Batch): Promise<void> {
+    const { name, skip } = this.#destination;
+    const wanted = messages.filter(({ seq }) => !skip?.has(seq));
+    for (const { kind, seq, hash } of messages.filter(({ seq }) => skip?.has(seq)))
+      this.#log.warn('audit.message.skipped', { destination: name, kind, seq, hash });
+    // Entries of sessions are written without waiting for the disk. Nobody may be told what a power cut can take back.
+    await this.#store.write(async () => {});
+    if (wanted.length > 0) await this.#destination.send(wanted);
+    this.#position = end;
+    await setPosition(this.#store, name, end);
+    this.#most = Math.min(this.#most * 2, mostMessages);
+  }
+
+  /** Returns how long to wait before the next attempt. */
+  #failed(error: unknown, batch: Batch | undefined): number {
+    const { name } = this.#destination;
+    const { messages = [] } = batch ?? {};
+    const [first] = messages;
+    const isRefusal = error instanceof RefusedError;
+    if (isRefusal && messages.length > 1) {
+      // Halves, until it is alone: those before it arrive.
+      this.#most = Math.ceil(messages.length / 2);
+      return 0;
+    }
+    this.#log.debug('audit.attempt.failed', { destination: name });
+    if (isRefusal && first) {
+      const { kind, seq, hash } = first;
+      this.#say(`refused ${kind} ${seq}`, () =>
+        this.#log.error('audit.message.refused', {
+          destination: name,
+          kind,
+          seq,
+          hash,
+          error: messageOf(error),
+          message: `Nothing behind it is sent until ${name} accepts it. To leave it out, add ${seq} to audit.webhook.skip and reload.`,
+        }),
+      );
+    } else {
+      this.#say('failed', () =>
+        this.#log.error('audit.destination.failed', { destination: name, error: messageOf(error) }),
+      );
+    }
+    if (this.#destination.last) this.#position = undefined;
+    this.#failures += 1;
+    const retryMs = retryDelay(this.#failures, Math.random(), retryMaxMs);
+    return error instanceof BusyError ? Math.min(Math.max(retryMs, error.waitMs), waitMaxMs) : retryMs;
+  }
+
+  #working(): void {
+    this.#failures = 0;
+    this.#say('working', () =>
+      this.#log.info('audit.destination.working', { destination: this.#destination.name }),
+    );
+  }
+
+  /** Once, and not at every attempt. */
+  #say(state: string, write: () => void): void {
+    if (this.#said !== state) write();
+    this.#said = state;
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    await sleep(milliseconds, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
+  }
 }
 
 /** The stored position, or behind what the destination says that it has. */
-async function firstPosition(store: Store, destination: Destination): Promise<AuditPosition> {
+async function firstPosition(store: Store, destination: Destination, log: Logger): Promise<AuditPosition> {
   const position = await findPosition(store.read, destination.name);
+  await requireSame(store, destination, position, log);
   for (const { kind, seq, hash } of (await destination.last?.()) ?? []) {
     const [known] =
       kind === 'entry'
@@ -100,45 +199,28 @@ async function firstPosition(store: Store, destination: Destination): Promise<Au
         : await listHeads(store.read, { after: seq - 1, limit: 1 });
     // After a restore, another entry may have that number.
     const isOurs = known?.seq === seq && known.hash === hash;
-    if (isOurs) position[kind] = Math.max(position[kind], seq);
+    if (!isOurs || seq < position[kind]) continue;
+    position[kind] = seq;
+    if (kind === 'entry') position.hash = hash;
   }
   return position;
 }
 
-/** Sends what follows a position; returns the new one, or undefined when there was nothing. */
-async function sendPage(
+/** Says where the last entry that was sent is another one by now. Entries that retention deleted say nothing. */
+async function requireSame(
   store: Store,
-  destination: Destination,
+  { name }: Destination,
   position: AuditPosition,
-): Promise<AuditPosition | undefined> {
-  const entries = await listAuditEntries(store.read, {}, { after: position.entry, limit: pageSize });
-  const heads = await listHeads(store.read, { after: position.head, limit: pageSize });
-  const entry = entries.at(-1)?.seq ?? position.entry;
-  // A head follows the entries that it covers.
-  const covered = heads.filter(({ seq }) => seq <= entry);
-  if (entries.length + covered.length === 0) return undefined;
-  await destination.send([...entries.map(entryMessage), ...covered.map(headMessage)]);
-  return { entry, head: covered.at(-1)?.seq ?? position.head };
-}
-
-function entryMessage(entry: AuditListing): AuditMessage {
-  return message('entry', entry);
-}
-
-function headMessage(head: SignedHead): AuditMessage {
-  return message('head', head);
-}
-
-function message(
-  kind: AuditMessage['kind'],
-  fields: { seq: number; hash: string; at: string },
-): AuditMessage {
-  const { seq, hash, at } = fields;
-  const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-  return { kind, seq, hash, at, json: toAscii(JSON.stringify({ kind, ...known })) };
-}
-
-/** JSON whose strings hold nothing that a terminal or a collector could take for something else. */
-function toAscii(json: string): string {
-  return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  log: Logger,
+): Promise<void> {
+  const { entry: seq, hash } = position;
+  const last = await findLastSeq(store.read);
+  const found = await findAuditHash(store.read, seq);
+  const isOther = hash !== '' && found !== undefined && found !== hash;
+  if (!isOther && seq <= last) return;
+  const message = isOther
+    ? `Entry ${seq} is not the one that was sent. \`andromeda admin audit verify\` says whether the trail was changed.`
+    : `The trail ends at ${last}, and ${seq} was sent. It goes on from its end.`;
+  log.error('audit.destination.diverged', { destination: name, seq, message });
+  position.entry = Math.min(seq, last);
 }

@@ -1,13 +1,14 @@
 /**
  * The audit trail to a syslog server: RFC 5424 messages over UDP (RFC 5426), TCP (RFC 6587, octet counting) or TLS
- * (RFC 5425). Over UDP and TCP nobody confirms a message: what was under way when a connection broke can be lost, which
- * the numbers of the entries show.
+ * (RFC 5425). Nobody confirms a syslog message. Over TCP and TLS a connection is ended behind each batch: a server that closes
+ * it in return has read to its end, as RFC 5425 (section 4.4) wants; one that resets it, or is silent, gets the batch again.
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { isIP, type Socket, connect as tcpConnect } from 'node:net';
 import { hostname } from 'node:os';
 import { connect as tlsConnect } from 'node:tls';
-import type { AuditMessage, Destination } from './sender.ts';
+import type { AuditMessage } from './messages.ts';
+import type { Destination } from './sender.ts';
 
 export interface SyslogAddress {
   protocol: 'udp' | 'tcp' | 'tls';
@@ -15,10 +16,18 @@ export interface SyslogAddress {
   port: number;
   /** PEM: the authorities to trust over TLS, instead of the well-known ones. */
   ca: Buffer | undefined;
+  /** PEM: what this service shows of itself over TLS. */
+  client: { cert: Buffer; key: Buffer } | undefined;
+  /** How long a server may take to read a batch. */
+  timeoutMs: number;
 }
 
 const connectMs = 10_000;
-const sendMs = 30_000;
+/**
+ * Between a batch and the end of its connection. A server that closed on its own account before it had the batch is known by
+ * then, and one that closes later without having read it resets the connection.
+ */
+const settleMs = 100;
 
 export function syslogDestination(address: SyslogAddress): Destination {
   const { protocol, host, port } = address;
@@ -37,7 +46,7 @@ function line({ kind, at, json }: AuditMessage): string {
 
 type Transport = Pick<Destination, 'send' | 'close'>;
 
-function overUdp({ host, port }: SyslogAddress): Transport {
+function overUdp({ host, port, timeoutMs }: SyslogAddress): Transport {
   let socket: UdpSocket | undefined;
   function close() {
     socket?.close();
@@ -60,7 +69,7 @@ function overUdp({ host, port }: SyslogAddress): Transport {
     async send(messages) {
       for (const message of messages) {
         const to = await connected();
-        await within<void>(sendMs, 'did not take a message', close, (resolve, reject) =>
+        await within<void>(timeoutMs, 'did not take a message', close, (resolve, reject) =>
           to.send(line(message), (error) => (error ? reject(error) : resolve())),
         );
       }
@@ -69,38 +78,66 @@ function overUdp({ host, port }: SyslogAddress): Transport {
   };
 }
 
-function overStream({ protocol, host, port, ca }: SyslogAddress): Transport {
+function overStream(address: SyslogAddress): Transport {
   let socket: Socket | undefined;
   function close() {
     socket?.destroy();
     socket = undefined;
   }
-  function connected(): Promise<Socket> {
-    if (socket) return Promise.resolve(socket);
-    const made =
-      protocol === 'tls' ? tlsConnect({ host, port, ca, ...named(host) }) : tcpConnect({ host, port });
-    socket = made;
-    return within(connectMs, 'did not connect', close, (resolve, reject) => {
-      made.once(protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve(made));
-      made.on('error', reject);
-      made.on('close', () => {
-        if (socket === made) socket = undefined;
-        reject(new Error(`${host} closed the connection`));
-      });
-      // A server says nothing; it has to be read from for its end to be heard.
-      made.resume();
-    });
-  }
   return {
     async send(messages) {
-      const to = await connected();
       const frames = messages.map(line).map((text) => `${Buffer.byteLength(text)} ${text}`);
-      await within<void>(sendMs, 'does not read', close, (resolve, reject) =>
-        to.write(frames.join(''), (error) => (error ? reject(error) : resolve())),
-      );
+      socket = connect(address);
+      try {
+        await deliver(socket, frames.join(''), address);
+      } finally {
+        close();
+      }
     },
     close,
   };
+}
+
+/** Resolves when the server closes the connection in return for its end; rejects whatever else becomes of it. */
+function deliver(
+  socket: Socket,
+  frames: string,
+  { protocol, host, timeoutMs }: SyslogAddress,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const late = (what: string, ms: number) => () =>
+    reject(new Error(`${host} ${what} within ${ms / 1000} seconds`));
+  let isEnding = false;
+  let settling: NodeJS.Timeout | undefined;
+  let deadline = setTimeout(late('did not connect', connectMs), connectMs);
+  socket.on('error', reject);
+  socket.on('close', () => reject(new Error(`${host} closed the connection`)));
+  socket.on('end', () => {
+    if (isEnding) resolve();
+    else reject(new Error(`${host} closed the connection before it had everything`));
+  });
+  // A server says nothing; it has to be read from for its end to be heard.
+  socket.resume();
+  socket.once(protocol === 'tls' ? 'secureConnect' : 'connect', () => {
+    clearTimeout(deadline);
+    deadline = setTimeout(late('did not read everything and close the connection', timeoutMs), timeoutMs);
+    socket.write(frames, () => {
+      settling = setTimeout(() => {
+        isEnding = true;
+        socket.end();
+      }, settleMs);
+    });
+  });
+  return promise.finally(() => {
+    clearTimeout(deadline);
+    clearTimeout(settling);
+  });
+}
+
+function connect({ protocol, host, port, ca, client }: SyslogAddress): Socket {
+  return protocol === 'tls'
+    ? tlsConnect({ host, port, ca, ...client, ...named(host) })
+    : tcpConnect({ host, port });
 }
 
 /** A name for the certificate (SNI); addresses have none (RFC 6066, section 3). */

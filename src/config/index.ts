@@ -1,9 +1,9 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DomainError } from '../domain/error.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
-import { type AuditSettings, auditSchema, type RawAudit, readAudit } from './audit.ts';
+import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
 import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
 import {
   type GatewayLimitsConfig,
@@ -182,7 +182,7 @@ export function listConfigFiles(file: string): string[] {
 function listNamedFiles(raw: RawConfig, file: string): string[] {
   const { platform, business, identity, audit, metrics, seed } = raw;
   const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
-  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), audit?.syslog?.ca, seed].filter(
+  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), ...listAuditFiles(audit), seed].filter(
     (path) => path !== undefined,
   );
   const here = dirname(resolve(file));
@@ -224,7 +224,11 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     clusters: readClusters(raw.clusters, { file: resolve(file), dataDir, own }),
     uids: { base: raw.uids?.base ?? 20_000 },
     log: { level: raw.log?.level ?? 'info' },
-    audit: readAudit(raw.audit, here, (name, path) => readFile(file, name, path)),
+    audit: readAudit(raw.audit, {
+      at: here,
+      read: (name, path) => readFile(file, name, path),
+      readSecret: (name, path) => readSecret(file, name, path),
+    }),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
@@ -355,6 +359,15 @@ function readFile(file: string, name: string, path: string): Buffer {
   } catch (error) {
     throw invalid(file, `${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
   }
+}
+
+/** A file that nobody else may read. */
+function readSecret(file: string, name: string, path: string): Buffer {
+  const content = readFile(file, name, path);
+  const others = statSync(path).mode & 0o077;
+  if (others !== 0)
+    throw invalid(file, `${name}: ${path} can be read or written by others. chmod 600 ${path}`);
+  return content;
 }
 
 function isLoopback(host: string): boolean {

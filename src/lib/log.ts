@@ -31,6 +31,14 @@ interface ClusterSide {
   side: 'slurm' | 'kubernetes';
 }
 
+/** An entry or a signed head of the audit trail, for a destination. */
+interface SentMessage {
+  destination: string;
+  kind: 'entry' | 'head';
+  seq: number;
+  hash: string;
+}
+
 /** Every event and its fields. Times are milliseconds. */
 export interface LogEvents {
   'serve.ready': {
@@ -141,9 +149,16 @@ export interface LogEvents {
   'gateway.records.lost': { lost: number };
 
   'audit.sign.failed': { error: string };
-  'audit.sending': { destination: string; waiting: number };
+  /** `oldestAt`: of the first entry that waits; left out where none does. */
+  'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
+  /** Counted, and logged in words where it is news. */
+  'audit.attempt.failed': { destination: string };
   'audit.destination.working': { destination: string };
   'audit.destination.failed': { destination: string; error: string };
+  /** The last that was sent is not in the trail any more as it was. */
+  'audit.destination.diverged': { destination: string; seq: number; message: string };
+  'audit.message.refused': SentMessage & { error: string; message: string };
+  'audit.message.skipped': SentMessage;
 
   'sync.passed': ClusterSide & { ms: number };
   'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };

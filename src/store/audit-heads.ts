@@ -37,6 +37,8 @@ export async function addHead(store: Store, head: SignedHead): Promise<void> {
 /** How far a destination has got: the numbers of the last entry and of the last head that it has. */
 export interface AuditPosition {
   entry: number;
+  /** Of that entry; '' where it is not known. */
+  hash: string;
   head: number;
 }
 
@@ -44,15 +46,16 @@ export interface AuditPosition {
 export async function findPosition(db: Reader, destination: string): Promise<AuditPosition> {
   const row = await db
     .selectFrom('audit_positions')
-    .select(['entry_seq', 'head_seq'])
+    .select(['entry_seq', 'entry_hash', 'head_seq'])
     .where('destination', '=', destination)
     .executeTakeFirst();
-  return { entry: row?.entry_seq ?? 0, head: row?.head_seq ?? 0 };
+  return { entry: row?.entry_seq ?? 0, hash: row?.entry_hash ?? '', head: row?.head_seq ?? 0 };
 }
 
 /** Sets the position of a destination. It does not wait for the disk. */
 export async function setPosition(store: Store, destination: string, position: AuditPosition): Promise<void> {
-  const values = { entry_seq: position.entry, head_seq: position.head };
+  const { entry, hash, head } = position;
+  const values = { entry_seq: entry, entry_hash: hash, head_seq: head };
   await store.write(
     async ({ db }) => {
       await db

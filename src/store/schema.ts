@@ -136,6 +136,7 @@ export interface AuditEntryTable extends AuditRecord {
 export interface AuditPositionTable {
   destination: string;
   entry_seq: number;
+  entry_hash: string;
   head_seq: number;
 }
 

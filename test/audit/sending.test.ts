@@ -14,7 +14,8 @@ import { createAuthority } from '../support/certificate.ts';
 import { freePorts } from '../support/ports.ts';
 import { openTrail } from './support.ts';
 
-const config = { signMs: 3_600_000, file: undefined, syslog: undefined };
+const config = { signMs: 3_600_000, file: undefined, syslog: undefined, webhook: undefined };
+const limits = { client: undefined, timeoutMs: 10_000 };
 type Line = { kind: string; seq: number; target?: string };
 
 async function withFile() {
@@ -170,7 +171,7 @@ for (const protocol of ['tcp', 'tls'] as const) {
       return listener;
     };
     const ca = Buffer.from(authority.ca);
-    const syslog = { protocol, host: '127.0.0.1', port, ca: protocol === 'tls' ? ca : undefined };
+    const syslog = { protocol, host: '127.0.0.1', port, ca: protocol === 'tls' ? ca : undefined, ...limits };
     await trail.add(...upTo(150).map(String));
     const audit = startAudit({ ...config, syslog }, { ...trail, now: Date.now });
     await eventually(
@@ -189,6 +190,10 @@ for (const protocol of ['tcp', 'tls'] as const) {
     assert.match(
       first.messages[0] ?? '',
       /^<110>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \S+ andromeda \d+ audit-entry - \{"kind":"entry"/,
+    );
+    await eventually(
+      async () => trail.events(),
+      (events) => events.includes('audit.destination.working'),
     );
     assert.deepEqual(seqsOf(first.messages.map(bodyOf)), upTo(before));
     await first.close();
@@ -218,7 +223,7 @@ test('a syslog server over TLS whose certificate is not to be trusted gets nothi
   const listener = await listenOn(port, server);
   server.on('secureConnection', listener.take);
   const ca = Buffer.from(createAuthority().ca);
-  const syslog = { protocol: 'tls' as const, host: '127.0.0.1', port, ca };
+  const syslog = { protocol: 'tls' as const, host: '127.0.0.1', port, ca, ...limits };
   await trail.add('secret');
   const audit = startAudit({ ...config, syslog }, { ...trail, now: Date.now });
   await eventually(
@@ -238,7 +243,13 @@ test('a syslog server over UDP gets a datagram a message', async () => {
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   await trail.add('a', 'b');
-  const syslog = { protocol: 'udp' as const, host: '127.0.0.1', port: socket.address().port, ca: undefined };
+  const syslog = {
+    protocol: 'udp' as const,
+    host: '127.0.0.1',
+    port: socket.address().port,
+    ca: undefined,
+    ...limits,
+  };
   const audit = startAudit({ ...config, syslog }, { ...trail, now: Date.now });
   const last = await findLastSeq(trail.store.read);
   await eventually(
@@ -256,7 +267,7 @@ test('a syslog server that does not read holds up neither writes nor the stop', 
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  const syslog = { protocol: 'tcp' as const, host: '127.0.0.1', port, ca: undefined };
+  const syslog = { protocol: 'tcp' as const, host: '127.0.0.1', port, ca: undefined, ...limits };
   const audit = startAudit({ ...config, syslog }, { ...trail, now: Date.now });
   for (let round = 0; round < 20; round++) await trail.add(...Array(500).fill('x'.repeat(200)));
   const started = performance.now();

@@ -18,6 +18,7 @@ export async function openTrail() {
     store: opened.store,
     dataDir: opened.dataDir,
     log,
+    lines,
     /** The events that were logged, above debug. */
     events: () => lines.filter(({ level }) => level !== 'debug').map(({ event }) => event),
     add: (...targets: string[]) => addEntries(opened.store, actor, targets),

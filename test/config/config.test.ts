@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -102,7 +102,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     },
     uids: { base: 20_000 },
     log: { level: 'info' },
-    audit: { signMs: 60_000, file: undefined, syslog: undefined },
+    audit: { signMs: 60_000, file: undefined, syslog: undefined, webhook: undefined },
     metrics: undefined,
     seed: undefined,
   });
@@ -139,11 +139,62 @@ test('audit says where the trail is sent; what it names belongs to the configura
   assert.deepEqual(audit, {
     signMs: 5_000,
     file: join(directory.path, 'trail.jsonl'),
-    syslog: { protocol: 'tls', host: '::1', port: 6514, ca: Buffer.from('authority') },
+    syslog: {
+      protocol: 'tls',
+      host: '::1',
+      port: 6514,
+      ca: Buffer.from('authority'),
+      client: undefined,
+      timeoutMs: 30_000,
+    },
+    webhook: undefined,
   });
   assert.ok(listConfigFiles(file).includes(join(directory.path, 'ca.pem')));
   for (const to of ['logs:514', 'http://logs:514', 'tcp://logs', 'udp://logs:70000', 'tcp://a b:1'])
     assert.throws(() => read(`audit: { syslog: { to: "${to}" } }`), /audit/, to);
+  assert.throws(() => read('audit: { syslog: { to: "tls://a:1", cert: ca.pem } }'), /audit\.syslog.*key/);
+});
+
+test('a webhook is sent to over HTTPS, and its secrets are in a file that nobody else can read', () => {
+  const secretFile = join(directory.path, 'hook.secret');
+  const write = (text: string, mode = 0o600) => {
+    writeFileSync(secretFile, text);
+    chmodSync(secretFile, mode);
+  };
+  const hook = (to = 'https://hooks.example.org/in?a=b', more = '') =>
+    read(`audit: { webhook: { to: "${to}", secretFile: hook.secret ${more} } }`).audit.webhook;
+  write(`whsec_${Buffer.alloc(32, 1).toString('base64')}\nwhsec_${Buffer.alloc(24, 2).toString('base64')}\n`);
+  assert.deepEqual(hook(undefined, ', skip: [7], timeoutSeconds: 5'), {
+    url: new URL('https://hooks.example.org/in?a=b'),
+    secrets: [Buffer.alloc(32, 1), Buffer.alloc(24, 2)],
+    ca: undefined,
+    skip: new Set([7]),
+    timeoutMs: 5_000,
+  });
+  assert.ok(listConfigFiles(file).includes(secretFile));
+  assert.ok(hook('http://127.0.0.1:9000/x'));
+  for (const to of [
+    'http://hooks.example.org/',
+    'https://name:word@hooks.example.org/',
+    'ftp://a/',
+    'https://',
+  ])
+    assert.throws(() => hook(to), /audit\.webhook\.to/, to);
+  for (const text of [
+    '',
+    'short',
+    `whsec_${Buffer.alloc(20).toString('base64')}`,
+    'secret-in-the-clear'.repeat(3),
+  ]) {
+    write(text);
+    assert.throws(
+      () => hook(),
+      (error: Error) =>
+        /one secret a line/.test(error.message) && (text === '' || !error.message.includes(text)),
+    );
+  }
+  write(`whsec_${Buffer.alloc(32, 1).toString('base64')}`, 0o640);
+  assert.throws(() => hook(), /hook\.secret can be read or written by others\. chmod 600/);
 });
 
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
