@@ -1164,6 +1164,8 @@ export interface components {
             /** @description Absent when there are several organizations to choose from */
             default_org_id?: string;
             staff_keys: string[];
+            /** @description What has lapsed of the access and the keys, or is about to, a sentence each; absent where there is nothing */
+            notices?: string[];
         };
         User: {
             id: string;
@@ -1262,6 +1264,8 @@ export interface components {
             /** @enum {string} */
             lifecycle_state: "active" | "revoked";
             revoked_at?: components["schemas"]["Time"];
+            /** @description When the key stops to let in; present on an active one where keys are good for so many days only */
+            lapses_at?: components["schemas"]["Time"];
             created_at: components["schemas"]["Time"];
             created_by_user_id: string;
             created_command_id: string;
@@ -1361,6 +1365,10 @@ export interface components {
             /** @enum {string} */
             lifecycle_state: "active" | "deactivated";
             staff_keys: string[];
+            /** @description To the hour; absent before the first */
+            last_sign_in_at?: components["schemas"]["Time"];
+            /** @description When access lapses, or did; absent where it never does */
+            access_lapses_at?: components["schemas"]["Time"];
             created_at: components["schemas"]["Time"];
             updated_at: components["schemas"]["Time"];
         };

@@ -277,6 +277,8 @@ export interface components {
             ready: boolean;
             /** @enum {string} */
             reason: "ready" | "no_keys" | "access_not_projected" | "projection_pending" | "gateway_unavailable" | "observation_stale" | "cluster_inactive" | "named_user_required";
+            /** @description There where time took the access or the keys away (`access` in the configuration); says what to do */
+            lapsed?: string;
             manifest_generation: number;
             observed_manifest_generation: number;
             ssh_key_set_generation: number;

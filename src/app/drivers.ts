@@ -157,7 +157,7 @@ export async function checkCluster(
     );
   }
   const { checkKubernetes } = await import('../sync/drivers/kubernetes/check.ts');
-  const { grants } = await findKubernetesAccess(store.read, cluster, undefined, now());
+  const { grants } = await findKubernetesAccess(store, cluster, undefined, now());
   const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
   return checkKubernetes(kubernetes, [...roleIds].sort());
 }

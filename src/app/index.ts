@@ -27,6 +27,7 @@ import { watchCertificates } from './certificates.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
+import { warnOfLapses } from './lapses.ts';
 import { startSessionRecords } from './session-records.ts';
 
 export interface AppOptions {
@@ -71,9 +72,10 @@ export async function startApp(options: AppOptions): Promise<App> {
   let leave: 'all' | 'found' | undefined;
   try {
     parts.defer(watchCertificates(config, log, now));
-    const store = timed(await openStore(config.dataDir, { clock }), log);
+    const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
     parts.defer(() => store.close());
     parts.defer(logClockJumps(clock, log));
+    parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
     const common = { config, store, log, now };
     const keys = loadGatewayKeys(config.dataDir);

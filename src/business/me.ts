@@ -1,8 +1,12 @@
 /** The signed-in person. */
+import { lapseNotices } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
 import type { Membership } from '../domain/membership.ts';
+import type { Person } from '../domain/person.ts';
+import type { Store } from '../store/index.ts';
 import { listMembershipsOf } from '../store/memberships.ts';
 import { findPerson } from '../store/people.ts';
+import { listActiveKeys } from '../store/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
@@ -16,6 +20,7 @@ export async function getMe(
   ]);
   if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
   const [only, another] = memberships;
+  const notices = await lapseNoticesOf(store, user);
   return {
     user: {
       id: user.id,
@@ -30,7 +35,20 @@ export async function getMe(
     memberships: memberships.map(membershipBody),
     ...(only && !another ? { default_org_id: only.organizationId } : {}),
     staff_keys: user.staffKeys,
+    ...(notices.length === 0 ? {} : { notices }),
   };
+}
+
+/** What has lapsed of a person's access, or is about to. */
+async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<string[]> {
+  const { policy } = lapses;
+  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return [];
+  const keys = await listActiveKeys(read, person.id);
+  const own = {
+    signedInAt: Date.parse(person.signedInAt ?? person.createdAt),
+    keys: keys.map(({ fingerprint, createdAt }) => ({ fingerprint, registeredAt: Date.parse(createdAt) })),
+  };
+  return lapseNotices(own, policy, lapses.now());
 }
 
 /** A membership as the API shows it. */

@@ -132,7 +132,7 @@ export async function getMemberKubernetesAccess(
   return {
     clusters: await Promise.all(
       inService.map(async (cluster) => {
-        const facts = await findKubernetesAccessOf(store.read, cluster, path.userID, now);
+        const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
         return { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
       }),
     ),

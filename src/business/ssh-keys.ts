@@ -1,4 +1,5 @@
 /** The caller's own SSH keys. */
+import { lapseOf } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
 import { isId } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
@@ -16,7 +17,8 @@ export async function listSshKeys(
     keys.listSshKeys(store.read, caller.userId),
     keys.findSshKeySet(store.read, caller.userId),
   ]);
-  return { keys: list.map(keyBody), generation: set?.generation ?? 0 };
+  const days = store.lapses.policy.keyMaxDays;
+  return { keys: list.map((key) => keyBody(key, days)), generation: set?.generation ?? 0 };
 }
 
 /** Registers a key for the caller. `invalid_state` when anyone registered it before. */
@@ -26,6 +28,7 @@ export async function registerSshKey(
 ): Promise<CommandReply<BusinessReply<'registerSshKey'>>> {
   const key = parseSshPublicKey(body.public_key);
   const userId = caller.userId;
+  const days = store.lapses.policy.keyMaxDays;
   return runCommand(
     store,
     { caller, command, now },
@@ -35,7 +38,7 @@ export async function registerSshKey(
       about: { target: 'ssh_key', subjectUserId: userId, details: key.fingerprint },
       async apply(tx, commandId) {
         const made = await keys.createSshKey(tx, { userId, key, commandId });
-        return { result: keyReply(made, commandId), about: { target: made.key.id } };
+        return { result: keyReply(made, commandId, days), about: { target: made.key.id } };
       },
     },
   );
@@ -47,6 +50,7 @@ export async function revokeSshKey(
   { caller, path, command, now }: BusinessRequest<'revokeSshKey'>,
 ): Promise<CommandReply<BusinessReply<'revokeSshKey'>>> {
   const keyId = path.keyID;
+  const days = store.lapses.policy.keyMaxDays;
   if (!isId('ssh_key', keyId)) {
     throw new DomainError('invalid_request', 'An SSH key ID is ssh_key_ and a ULID.');
   }
@@ -59,17 +63,23 @@ export async function revokeSshKey(
       about: { target: keyId, subjectUserId: caller.userId },
       async apply(tx, commandId) {
         const revoked = await keys.revokeSshKey(tx, { userId: caller.userId, keyId });
-        return { result: keyReply(revoked, commandId), about: { details: revoked.key.fingerprint } };
+        return { result: keyReply(revoked, commandId, days), about: { details: revoked.key.fingerprint } };
       },
     },
   );
 }
 
-function keyReply({ key, set }: { key: SshKey; set: SshKeySet }, commandId: string) {
-  return { ssh_key: keyBody(key), ssh_key_set: keySetBody(set), command_id: commandId };
+function keyReply(
+  { key, set }: { key: SshKey; set: SshKeySet },
+  commandId: string,
+  days: number | undefined,
+) {
+  return { ssh_key: keyBody(key, days), ssh_key_set: keySetBody(set), command_id: commandId };
 }
 
-function keyBody(key: SshKey) {
+/** `days`: for how long keys are good; undefined: for good. */
+function keyBody(key: SshKey, days: number | undefined) {
+  const lapse = key.state === 'active' ? lapseOf(Date.parse(key.createdAt), days, 0) : undefined;
   return {
     id: key.id,
     user_id: key.userId,
@@ -78,6 +88,7 @@ function keyBody(key: SshKey) {
     fingerprint: key.fingerprint,
     lifecycle_state: key.state,
     ...(key.revokedAt === null ? {} : { revoked_at: key.revokedAt }),
+    ...(lapse && { lapses_at: new Date(lapse.at).toISOString() }),
     created_at: key.createdAt,
     created_by_user_id: key.createdByUserId,
     created_command_id: key.createdCommandId,

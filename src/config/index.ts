@@ -1,6 +1,7 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import type { AccessPolicy } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
@@ -68,6 +69,8 @@ export interface Config {
     /** The first number that people's accounts get; a higher one that was reached already stays. */
     base: number;
   };
+  /** When access lapses without a sign-in, and when keys do; left out: never. */
+  access: AccessPolicy;
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   audit: AuditSettings;
   /** Where Prometheus finds metrics; undefined: nowhere. */
@@ -110,6 +113,7 @@ interface RawConfig {
   sync?: { intervalSeconds?: number };
   clusters?: RawClusters;
   uids?: { base?: number };
+  access?: AccessPolicy;
   log?: { level?: Config['log']['level'] };
   audit?: RawAudit;
   metrics?: RawHttp;
@@ -120,6 +124,7 @@ const text = { type: 'string', minLength: 1 };
 const url = { type: 'string', pattern: '^https?://[^/?#]+(/[^?#]*)?$' };
 const connections = { type: 'integer', minimum: 8, maximum: 1_000_000 };
 const port = { type: 'integer', minimum: 1, maximum: 65_535 };
+const days = { type: 'integer', minimum: 1, maximum: 36_500 };
 const section = (properties: object, required: string[] = []) => ({
   type: 'object',
   additionalProperties: false,
@@ -162,6 +167,7 @@ const schema = section({
   clusters: clustersSchema,
   // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
   uids: section({ base: { type: 'integer', minimum: 1000, maximum: 60_000 } }),
+  access: section({ maxDaysWithoutSignIn: days, keyMaxDays: days }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   audit: auditSchema,
   metrics: http,
@@ -223,6 +229,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     clusters: readClusters(raw.clusters, { file: resolve(file), dataDir, own }),
     uids: { base: raw.uids?.base ?? 20_000 },
+    access: raw.access ?? {},
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, {
       at: here,

@@ -3,6 +3,7 @@
  * `ssh-access`, the gateway's logins and the recheck of open sessions ask (contract, "SSH access object" and "SSH
  * gateway behaviour").
  */
+import { type AccessPolicy, daysText } from './access-lapse.ts';
 import { observationFreshnessMs } from './access-list.ts';
 import { effectivePermissions, type Role } from './permission.ts';
 
@@ -24,8 +25,14 @@ export interface AccessFacts {
   isMember: boolean;
   role: Role;
   permissions: readonly string[];
-  /** Fingerprints of the person's active keys. */
+  /** Fingerprints of the person's active keys, without those that lapsed. */
   activeKeys: readonly string[];
+  /** Of those that are too old by now. */
+  lapsedKeys: readonly string[];
+  /** Whether their last sign-in is too long ago. */
+  signInLapsed: boolean;
+  /** When access and keys lapse. */
+  policy: AccessPolicy;
   /** On the newest list, and was on one that Platform accepted. */
   isListed: boolean;
   /** What the cluster confirmed of this person; undefined when it does not know them. */
@@ -89,6 +96,17 @@ const obstacles = {
     message: (_: AccessFacts, open?: OpenSession) =>
       `${open ? 'Your SSH access to this cluster was removed.' : 'You have no SSH access to this cluster.'} Ask an owner of your organization.`,
   },
+  // The words of `ssh-access` are a closed list: whoever lapsed is off the cluster's list, and has no key there.
+  sign_in_lapsed: {
+    wire: 'access_not_projected',
+    message: ({ policy }: AccessFacts) =>
+      `You have not signed in for ${daysText(policy.maxDaysWithoutSignIn)}, so your access has lapsed. Sign in with \`andromeda auth login\`, and it comes back within seconds.`,
+  },
+  key_lapsed: {
+    wire: 'no_keys',
+    message: ({ policy }: AccessFacts) =>
+      `This key has lapsed (no_keys): keys are good for ${daysText(policy.keyMaxDays)}. Register another one with \`andromeda keys add\`, and use that.`,
+  },
   cluster_inactive: {
     wire: 'cluster_inactive',
     message: ({ clusterState }: AccessFacts) =>
@@ -143,6 +161,11 @@ const obstacles = {
 
 export type Obstacle = keyof typeof obstacles;
 
+/** Whether it is time that stands in the way, which words of `ssh-access` do not say. */
+export function isLapse(obstacle: Obstacle): boolean {
+  return obstacle === 'sign_in_lapsed' || obstacle === 'key_lapsed';
+}
+
 /**
  * Lets in only what is confirmed on every count; an open session stays where it is for as long as that holds. Another
  * person's change is no obstacle, nor is another key that waits for the cluster to one that does not.
@@ -156,13 +179,16 @@ export function decideAccess(facts: AccessFacts, question: AccessQuestion): Acce
 
 /** The first thing that stands in the way, in the order in which a person would have to see to them. */
 function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | undefined {
-  const { activeKeys, confirmed } = facts;
+  const { activeKeys, lapsedKeys, confirmed } = facts;
   const { fingerprint } = question;
-  if (fingerprint !== undefined && !activeKeys.includes(fingerprint)) return 'key_revoked';
+  const isLapsed = fingerprint !== undefined && lapsedKeys.includes(fingerprint);
+  if (fingerprint !== undefined && !isLapsed && !activeKeys.includes(fingerprint)) return 'key_revoked';
   if (!mayUseSsh(facts)) return 'access_removed';
+  if (facts.signInLapsed) return 'sign_in_lapsed';
+  if (isLapsed) return 'key_lapsed';
   if (facts.clusterState !== 'active') return 'cluster_inactive';
   if (facts.username === undefined) return 'named_user_required';
-  if (activeKeys.length === 0) return 'no_keys';
+  if (activeKeys.length === 0) return lapsedKeys.length === 0 ? 'no_keys' : 'key_lapsed';
   if (!facts.takesAccessList) return 'no_login_nodes';
   if (!facts.isListed) return 'access_not_projected';
   if (facts.loginNodes.length === 0) return 'gateway_unavailable';

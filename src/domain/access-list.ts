@@ -18,6 +18,8 @@ export interface Member {
   keySetGeneration: number;
   /** Of the active keys, oldest first. */
   keyFingerprints: readonly string[];
+  /** Those of them that have not lapsed; left out: all. */
+  goodKeys?: readonly string[];
 }
 
 export interface AccessListUser {
@@ -44,7 +46,10 @@ export interface AccessList {
   updatedAt: string;
 }
 
-/** A member's entry: everyone who holds `clusters.ssh` by any path has one, with or without a key. */
+/**
+ * A member's entry: everyone who holds `clusters.ssh` by any path has one, with or without a key. Keys that lapsed are left
+ * out, and the account stays for as long as there are any: that it goes ends jobs, which the passing of time must not.
+ */
 export function accessListUser(member: Member): AccessListUser | undefined {
   const held = effectivePermissions(member.role, member.permissions);
   if (!held.has('clusters.ssh')) return undefined;
@@ -55,7 +60,7 @@ export function accessListUser(member: Member): AccessListUser | undefined {
     accessMode: held.has('clusters.ssh.admin') ? 'admin' : 'use',
     desiredLoginState: keyFingerprints.length > 0 ? 'ready' : 'waiting_for_key',
     keySetGeneration,
-    keyFingerprints,
+    keyFingerprints: member.goodKeys ?? keyFingerprints,
     shell,
   };
 }

@@ -14,7 +14,8 @@ export interface Person {
   lifecycleState: 'active' | 'deactivated';
   /** What they may do as operators, in order. */
   staffKeys: StaffKey[];
-  /** RFC 3339. */
+  /** When they last signed in, to the hour; null before the first time. RFC 3339. */
+  signedInAt: string | null;
   createdAt: string;
   updatedAt: string;
 }

@@ -8,8 +8,9 @@ import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { DomainError } from '../domain/error.ts';
 import { findIdentity } from '../store/identities.ts';
 import type { Store } from '../store/index.ts';
+import { recordSignIn } from '../store/sign-ins.ts';
 import { findPerson, requireActive } from './person.ts';
-import { clockToleranceMs, type TokenRules, type VerifiedToken, verifyToken } from './token.ts';
+import { clockToleranceMs, signedInAt, type TokenRules, type VerifiedToken, verifyToken } from './token.ts';
 
 export interface AuthenticatorOptions {
   store: Store;
@@ -53,6 +54,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
     const { subject, expiresAt, claims } = verified;
+    if (userId !== undefined) await noteSignIn(options, userId, claims);
     const entry = { subject, expiresAt, claims, userId, changes: undefined };
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (cache.size >= mostTokens) cache.delete(cache.keys().next().value ?? '');
@@ -107,4 +109,15 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     }
     return entry.userId;
   };
+}
+
+/** A disk that takes no writes at the moment is no reason to refuse a token that is right; the next one is noted. */
+async function noteSignIn(
+  { store, now }: AuthenticatorOptions,
+  userId: string,
+  claims: JWTPayload,
+): Promise<void> {
+  await recordSignIn(store, userId, signedInAt(claims, now())).catch((error: unknown) => {
+    if (!(error instanceof DomainError && error.code === 'service_unavailable')) throw error;
+  });
 }

@@ -59,6 +59,15 @@ export async function verifyToken(
   };
 }
 
+/**
+ * When the person signed in, in ms since 1970: as the token says (OpenID Connect Core 1.0, 2: auth_time), or when it was
+ * issued, which shows that the issuer knew them still.
+ */
+export function signedInAt({ auth_time: authTime, iat }: JWTPayload, now: number): number {
+  const seconds = typeof authTime === 'number' ? authTime : iat;
+  return seconds === undefined ? now : Math.min(seconds * 1000, now);
+}
+
 async function verifiedClaims(
   token: string,
   rules: TokenRules,

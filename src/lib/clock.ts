@@ -20,6 +20,30 @@ export function createClock(given: {
   return { now, uptime };
 }
 
+/** So long a jump forward counts for nothing where something ends by its age in days. */
+const patienceMs = 86_400_000;
+
+/**
+ * The time of day for what ends by its age in days, without what it jumped forward within the last day: a clock that is set
+ * wrong ends nothing at once, and whoever keeps it has a day to set it right. What it jumped before the start, nobody can tell.
+ */
+export function createPatientClock({ now, uptime }: Clock): () => number {
+  let offset = now() - uptime();
+  let ahead = 0;
+  let jumpedAt = uptime();
+  return () => {
+    const present = now() - uptime();
+    const step = present - offset;
+    offset = present;
+    if (uptime() - jumpedAt >= patienceMs) ahead = 0;
+    if (Math.abs(step) > jumpMs) {
+      ahead = Math.max(0, ahead + step);
+      if (step > 0) jumpedAt = uptime();
+    }
+    return now() - ahead;
+  };
+}
+
 const everyMs = 1_000;
 /** Smaller steps are those of a clock that is kept right. */
 const jumpMs = 5_000;

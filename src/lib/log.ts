@@ -69,6 +69,11 @@ export interface LogEvents {
   /** By so many ms: forward, or back where it is negative. */
   'clock.jumped': { ms: number; message: string };
 
+  /** Whose access, or whose keys, have lapsed or are about to; some of them. */
+  'access.lapsing': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
+  'access.lapsed': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
+  'access.check.failed': { error: Thrown };
+
   'http.request': {
     api: string;
     requestId: string;

@@ -1,5 +1,5 @@
 /** How a person logs in to a cluster over SSH, and whether that works now (contract, "SSH access object"). */
-import { decideAccess } from '../domain/access-decision.ts';
+import { decideAccess, isLapse } from '../domain/access-decision.ts';
 import { observationFreshnessMs } from '../domain/access-list.ts';
 import { DomainError } from '../domain/error.ts';
 import { findPersonOnCluster } from '../store/access-facts.ts';
@@ -40,6 +40,7 @@ export async function getSshAccess(
     login_mode: loginMode,
     ready: decision.allowed,
     reason,
+    ...(!decision.allowed && isLapse(decision.obstacle) && { lapsed: decision.message }),
     manifest_generation: acceptedGeneration,
     observed_manifest_generation: observed.manifestGeneration,
     ssh_key_set_generation: observed.keySetGeneration,

@@ -5,7 +5,7 @@ import type { KeptSlurmReport } from '../domain/observation.ts';
 import type { Reader, Store } from './index.ts';
 import { parseReport } from './observations.ts';
 import { prepared } from './prepared.ts';
-import { listActiveFingerprints } from './ssh-keys.ts';
+import { listActiveKeys } from './ssh-keys.ts';
 
 /** One person on one cluster: the facts of the decision, and what else `ssh-access` shows. */
 export interface PersonOnCluster {
@@ -56,20 +56,21 @@ const loginOf = prepared((db, clusterId: string, username: string, fingerprint: 
 
 /** A person on a cluster; undefined where there is no such cluster or person. */
 export async function findPersonOnCluster(
-  { read: db, observationAges }: Pick<Store, 'read' | 'observationAges'>,
+  { read: db, observationAges, lapses }: Pick<Store, 'read' | 'observationAges' | 'lapses'>,
   clusterId: string,
   userId: string,
 ): Promise<PersonOnCluster | undefined> {
   // Asked in one turn of the event loop, and so of one moment.
-  const [[row], permissions, activeKeys] = await Promise.all([
+  const [[row], permissions, keys] = await Promise.all([
     personOf(db, clusterId, userId),
     permissionsOf(db, clusterId, userId),
-    listActiveFingerprints(db, userId),
+    listActiveKeys(db, userId),
   ]);
   if (!row) return undefined;
   const report =
     row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
   const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
+  const [activeKeys, lapsedKeys] = partition(keys, lapses.registeredAfter());
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
     organizationId: row.organization_id,
@@ -84,6 +85,9 @@ export async function findPersonOnCluster(
       role: row.role ?? 'member',
       permissions: permissions.map(({ permission }) => permission),
       activeKeys,
+      lapsedKeys,
+      signInLapsed: row.signed_in_at <= lapses.signedInAfter(),
+      policy: lapses.policy,
       isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
       loginNodes: nodes.map(({ host, port, hostKey }) => ({ host, port, hostKey })),
@@ -109,6 +113,16 @@ export async function findPersonOnCluster(
       shell: row.shell ?? '',
     },
   };
+}
+
+/** The fingerprints of the keys that were registered after a time, and those of the others. */
+function partition(
+  keys: readonly { fingerprint: string; createdAt: string }[],
+  after: string,
+): [string[], string[]] {
+  const good = keys.filter(({ createdAt }) => createdAt > after);
+  const others = keys.filter(({ createdAt }) => createdAt <= after);
+  return [good.map(({ fingerprint }) => fingerprint), others.map(({ fingerprint }) => fingerprint)];
 }
 
 const personOf = prepared((db, clusterId: string, userId: string) =>
@@ -157,6 +171,7 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
       'g.lifecycle_state as organization_state',
       'u.lifecycle_state as user_state',
       'u.login_shell',
+      (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
       'm.lifecycle_state as membership_state',
       'm.role',
       'n.username',

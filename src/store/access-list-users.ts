@@ -4,6 +4,7 @@
  */
 import { type AccessListUser, accessListUser, isSameEntry } from '../domain/access-list.ts';
 import type { Reader, Store, Tx } from './index.ts';
+import { createLapses, type Lapses } from './lapses.ts';
 import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
@@ -47,15 +48,17 @@ export async function updateListedUsers(store: Store, organizationId: string): P
   return changed;
 }
 
-/** Whom the present truth asks an organization's lists to name, by ID, whatever they name now. */
+/** Whom the present truth asks an organization's lists to name, by ID, whatever they name now; as if no key lapsed. */
 export async function listWantedUsers(db: Reader, organizationId: string): Promise<AccessListUser[]> {
+  const lapses = createLapses({}, Date.now);
   const users: AccessListUser[] = [];
   for (
     let range = await nextRange(db, organizationId);
     range;
     range = await nextRange(db, organizationId, range)
   ) {
-    for (const { wanted } of await listEntries(db, organizationId, range)) if (wanted) users.push(wanted);
+    for (const { wanted } of await listEntries(db, organizationId, range, lapses))
+      if (wanted) users.push(wanted);
   }
   return users;
 }
@@ -110,9 +113,10 @@ export async function deletePastEntries(store: Store, organizationId: string): P
 }
 
 async function updateEntries(store: Store, organizationId: string, range: Range): Promise<boolean> {
-  if ((await listDifferences(store.read, organizationId, range)).length === 0) return false;
+  const { lapses } = store;
+  if ((await listDifferences(store.read, organizationId, range, lapses)).length === 0) return false;
   return store.write(async (tx) => {
-    const differences = await listDifferences(tx.db, organizationId, range);
+    const differences = await listDifferences(tx.db, organizationId, range, lapses);
     if (differences.length === 0) return false;
     const version = await raiseVersion(tx, organizationId);
     const wanted: AccessListUser[] = [];
@@ -129,8 +133,13 @@ async function updateEntries(store: Store, organizationId: string, range: Range)
 }
 
 /** Whose entries are not what the present truth asks for. */
-async function listDifferences(db: Reader, organizationId: string, range: Range): Promise<Entry[]> {
-  return (await listEntries(db, organizationId, range)).filter(
+async function listDifferences(
+  db: Reader,
+  organizationId: string,
+  range: Range,
+  lapses: Lapses,
+): Promise<Entry[]> {
+  return (await listEntries(db, organizationId, range, lapses)).filter(
     ({ listed, wanted }) => !isSameEntry(listed, wanted),
   );
 }
@@ -143,20 +152,29 @@ interface Entry {
 }
 
 /** People by ID. */
-async function listEntries(db: Reader, organizationId: string, { from, to }: Range): Promise<Entry[]> {
+async function listEntries(
+  db: Reader,
+  organizationId: string,
+  { from, to }: Range,
+  lapses: Lapses,
+): Promise<Entry[]> {
+  const [signedInAfter, registeredAfter] = [lapses.signedInAfter(), lapses.registeredAfter()];
   const [rows, granted, keys] = await Promise.all([
     entriesIn(db, organizationId, from, to),
     grantedIn(db, organizationId, from, to),
     activeKeysIn(db, organizationId, from, to),
   ]);
   const permissions = Map.groupBy(granted, (row) => row.user_id);
-  const fingerprints = Map.groupBy(keys, (row) => row.user_id);
+  const keysOf = Map.groupBy(keys, (row) => row.user_id);
   return rows.map((row) => {
     const userId = row.user_id;
     const { username, role, login_shell: shell } = row;
     if (row.lifecycle_state !== 'active' || username === null) {
       return { userId, listed: entryOf(row), wanted: undefined };
     }
+    const own = keysOf.get(userId) ?? [];
+    const good =
+      row.signed_in_at <= signedInAfter ? [] : own.filter((key) => key.created_at > registeredAfter);
     const wanted = accessListUser({
       userId,
       username,
@@ -164,7 +182,8 @@ async function listEntries(db: Reader, organizationId: string, { from, to }: Ran
       permissions: (permissions.get(userId) ?? []).map(({ permission }) => permission),
       shell,
       keySetGeneration: row.generation ?? 0,
-      keyFingerprints: (fingerprints.get(userId) ?? []).map(({ fingerprint }) => fingerprint),
+      keyFingerprints: own.map(({ fingerprint }) => fingerprint),
+      goodKeys: good.map(({ fingerprint }) => fingerprint),
     });
     return { userId, listed: entryOf(row), wanted };
   });
@@ -270,6 +289,7 @@ const entriesIn = prepared((db, organizationId: string, from: string, to: string
       'm.role',
       'm.lifecycle_state',
       'u.login_shell',
+      (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
       'n.username',
       's.generation',
       'l.username as listed_username',
@@ -298,7 +318,7 @@ const activeKeysIn = prepared((db, organizationId: string, from: string, to: str
   db
     .selectFrom('memberships as m')
     .innerJoin('ssh_keys as k', 'k.user_id', 'm.user_id')
-    .select(['k.user_id', 'k.fingerprint'])
+    .select(['k.user_id', 'k.fingerprint', 'k.created_at'])
     .where('m.org_id', '=', organizationId)
     .where('m.user_id', '>=', from)
     .where('m.user_id', '<=', to)

@@ -11,10 +11,12 @@ import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } fro
 import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
 import { Migrator } from 'kysely/migration';
+import type { AccessPolicy } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
-import { type Clock, createClock } from '../lib/clock.ts';
+import { type Clock, createClock, createPatientClock } from '../lib/clock.ts';
 import { type Connections, engine } from './engine.ts';
 import { faultMessage, writeError } from './fault.ts';
+import { createLapses, type Lapses } from './lapses.ts';
 import { lockDataDir } from './lock.ts';
 import { migrations } from './migrations/index.ts';
 import { createObservationAges, type ObservationAges } from './observation-ages.ts';
@@ -44,6 +46,7 @@ export interface Store {
   /** For single queries: no one waits for another, and each sees what was committed before. */
   readonly read: Reader;
   readonly observationAges: ObservationAges;
+  readonly lapses: Lapses;
   /** Runs a body whose queries all see the same moment. It writes nothing. */
   readSnapshot<T>(body: (db: Reader) => Promise<T>): Promise<T>;
   /**
@@ -60,12 +63,12 @@ export interface Store {
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
  * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
- * `clock`: the one of its writes.
+ * `clock`: the one of its writes. `access`: when access lapses; left out: never.
  * `beside`: where a server of this version holds the directory, works next to it (for a short while, on the host).
  */
 export async function openStore(
   dataDir: string,
-  options: { beside?: boolean; clock?: Clock } = {},
+  options: { beside?: boolean; clock?: Clock; access?: AccessPolicy } = {},
 ): Promise<Store> {
   const { clock = createClock({}) } = options;
   const file = join(dataDir, 'andromeda.db');
@@ -86,11 +89,13 @@ export async function openStore(
   const database = opened;
   const run = createWriter(database);
   const observationAges = createObservationAges(clock);
+  const lapses = createLapses(options.access ?? {}, createPatientClock(clock));
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
   return {
     read: database.reader,
     observationAges,
+    lapses,
     readSnapshot: database.readSnapshot,
     async write(body, options = { flush: true }) {
       let changes: Change[] = [];

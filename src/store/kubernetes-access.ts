@@ -5,22 +5,26 @@ import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
 import { keysIncluding } from '../domain/permission.ts';
 import { findBound } from './cluster-sides.ts';
 import { listEverGranted, liveGrants } from './grants.ts';
-import type { Reader } from './index.ts';
+import type { Reader, Store } from './index.ts';
+
+type Source = Pick<Store, 'read' | 'lapses'>;
 
 const keys = keysIncluding('clusters.kubernetes');
 
-/** With the subjects that people have at `issuer`, where one is given. */
+/** With the subjects that people have at `issuer`, where one is given; without those whose access has lapsed. */
 export async function findKubernetesAccess(
-  db: Reader,
+  { read: db, lapses }: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   issuer: string | undefined,
   now: number,
 ): Promise<KubernetesAccess> {
+  const signedInAfter = lapses.signedInAfter();
   const [members, grants, subjects] = await Promise.all([
-    listMembers(db, cluster.organizationId),
+    listMembers(db, cluster.organizationId, signedInAfter),
     grantsOn(db, cluster.id, now)
       .innerJoin('users as u', 'u.id', 'g.user_id')
       .where('u.lifecycle_state', '=', 'active')
+      .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
       .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
       .select(['g.relation', 'g.scope', 'g.role_id'])
       .orderBy('g.id')
@@ -47,13 +51,14 @@ export async function findKubernetesAccess(
 
 /** The same for one person, with what is known to be in force there. */
 export async function findKubernetesAccessOf(
-  db: Reader,
+  source: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   userId: string,
   now: number,
 ): Promise<KubernetesAccessFacts> {
+  const { read: db } = source;
   const [{ members, grants }, known, ever] = await Promise.all([
-    findKubernetesAccess(db, cluster, undefined, now),
+    findKubernetesAccess(source, cluster, undefined, now),
     findBound(db, cluster.id),
     listEverGranted(db, cluster.id, userId),
   ]);
@@ -82,7 +87,7 @@ function grantsOn(db: Reader, clusterId: string, now: number) {
 }
 
 /** The members who may use Kubernetes by role or by key. */
-async function listMembers(db: Reader, organizationId: string) {
+async function listMembers(db: Reader, organizationId: string, signedInAfter: string) {
   const [members, granted] = await Promise.all([
     db
       .selectFrom('memberships as m')
@@ -91,6 +96,7 @@ async function listMembers(db: Reader, organizationId: string) {
       .where('m.org_id', '=', organizationId)
       .where('m.lifecycle_state', '=', 'active')
       .where('u.lifecycle_state', '=', 'active')
+      .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
       .where((eb) =>
         eb.or([
           eb('m.role', '!=', 'member'),

@@ -53,6 +53,7 @@ function personOf(
     loginShell: row.login_shell,
     lifecycleState: row.lifecycle_state,
     staffKeys: rows.flatMap(({ permission }) => permission ?? []),
+    signedInAt: row.last_sign_in_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -95,6 +96,7 @@ export async function createPerson(
     lifecycle_state: 'active',
     created_at: at,
     updated_at: at,
+    last_sign_in_at: null,
   });
   return id;
 }

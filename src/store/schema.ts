@@ -19,6 +19,8 @@ export interface UserTable {
   lifecycle_state: 'active' | 'deactivated';
   created_at: string;
   updated_at: string;
+  /** Null until the first sign-in. */
+  last_sign_in_at: string | null;
 }
 
 /** Which token (issuer and subject) is which person; bound at the first call. */

@@ -22,10 +22,18 @@ export async function listActiveFingerprints(db: Reader, userId: string): Promis
   return (await activeKeysOf(db, userId)).map((key) => key.fingerprint);
 }
 
+/** The same, with when each was registered (RFC 3339). */
+export function listActiveKeys(
+  db: Reader,
+  userId: string,
+): Promise<{ fingerprint: string; createdAt: string }[]> {
+  return activeKeysOf(db, userId);
+}
+
 const activeKeysOf = prepared((db, userId: string) =>
   db
     .selectFrom('ssh_keys')
-    .select('fingerprint')
+    .select(['fingerprint', 'created_at as createdAt'])
     .where('user_id', '=', userId)
     .where('lifecycle_state', '=', 'active')
     .orderBy('fingerprint'),

@@ -25,7 +25,7 @@ export async function passKubernetes(
     Promise.resolve(now()).then((moment) =>
       Promise.all([
         findNextExpiry(store.read, id, moment),
-        findKubernetesAccess(store.read, cluster, subjectIssuer, moment),
+        findKubernetesAccess(store, cluster, subjectIssuer, moment),
       ]),
     ),
   );

@@ -89,6 +89,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
       serviceAccountClaim: undefined,
       embedded: http(8082),
     },
+    access: {},
     trustedProxies: [],
     http: { connectionsPerSource: 512, connections: 8192 },
     sync: { intervalMs: 15_000 },
@@ -282,7 +283,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, log, audit, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, log, audit, metrics, seed.',
   ],
   [
     'an unknown key',
@@ -296,6 +297,7 @@ const refused: [string, string, string][] = [
   ['a file that is a list', '- a', 'the file must be an object.'],
   ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
   ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
+  ['an age of nothing', 'access: { keyMaxDays: 0 }', 'access.keyMaxDays must be >= 1.'],
   ['a level that is none', 'log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
   [
     'an issuer that is no URL',

@@ -208,7 +208,15 @@ test('the settings on the pages are ones that the service takes', async () => {
 });
 
 test('every link on the pages leads somewhere', () => {
-  for (const name of ['install', 'identity-provider', 'tls', 'clusters', 'backup', 'upgrade']) {
+  for (const name of [
+    'install',
+    'identity-provider',
+    'tls',
+    'clusters',
+    'backup',
+    'upgrade',
+    'offboarding',
+  ]) {
     for (const [, target = ''] of readPage(`${name}.md`).text.matchAll(/\]\(([^)#]+)\)/g)) {
       readFileSync(join(root, 'docs', target));
     }

@@ -17,6 +17,9 @@ const facts: AccessFacts = {
   role: 'member',
   permissions: ['clusters.ssh'],
   activeKeys: ['SHA256:a', 'SHA256:b'],
+  lapsedKeys: [],
+  signInLapsed: false,
+  policy: { maxDaysWithoutSignIn: 90, keyMaxDays: 365 },
   isListed: true,
   confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b', 'SHA256:gone'] },
   loginNodes: [
@@ -44,6 +47,7 @@ test('whoever is confirmed on every count is let in, on the best login node', ()
 /** In the order in which they count; each is true together with all that come behind it. */
 const ladder: [Partial<AccessFacts>, Obstacle, string | undefined][] = [
   [{ permissions: ['clusters.read'] }, 'access_removed', undefined],
+  [{ signInLapsed: true }, 'sign_in_lapsed', 'access_not_projected'],
   [{ clusterState: 'releasing' }, 'cluster_inactive', 'cluster_inactive'],
   [{ username: undefined }, 'named_user_required', 'named_user_required'],
   [{ isListed: false }, 'access_not_projected', 'access_not_projected'],
@@ -88,6 +92,9 @@ const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined]
     allKeys,
     'projection_pending',
   ],
+  ['a key that lapsed', { activeKeys: ['SHA256:b'], lapsedKeys: ['SHA256:a'] }, thisKey, 'key_lapsed'],
+  ['one of whose keys another lapsed', { lapsedKeys: ['SHA256:c'] }, allKeys, undefined],
+  ['one whose keys all lapsed', { activeKeys: [], lapsedKeys: ['SHA256:a'] }, allKeys, 'key_lapsed'],
   ['a key that waits beside another', { activeKeys: ['SHA256:a', 'SHA256:c'] }, thisKey, undefined],
   [
     'a key that waits, itself',
@@ -111,6 +118,14 @@ for (const [what, changes, question, expected] of more) {
 
 const messages: [Partial<AccessFacts>, RegExp][] = [
   [{ activeKeys: [] }, /key was revoked\. Register another/],
+  [
+    { signInLapsed: true },
+    /not signed in for 90 days.*`andromeda auth login`, and it comes back within seconds\.$/,
+  ],
+  [
+    { activeKeys: [], lapsedKeys: ['SHA256:a'] },
+    /lapsed \(no_keys\): keys are good for 365 days\. Register another/,
+  ],
   [{ permissions: [] }, /no SSH access.*Ask an owner/],
   [{ clusterState: 'releasing' }, /releasing \(cluster_inactive\); .* when it is active/],
   [{ observedMsAgo: Number.POSITIVE_INFINITY }, /\(observation_stale\)\. Wait for its next report/],

@@ -12,6 +12,7 @@ import { acceptAccessLists, createAccessList } from '../../src/store/access-list
 import type { Store } from '../../src/store/index.ts';
 import { findManifest } from '../../src/store/manifests.ts';
 import { recordSlurmReport } from '../../src/store/observations.ts';
+import { recordSignIn } from '../../src/store/sign-ins.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/ssh-keys.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -155,6 +156,11 @@ async function change(world: World): Promise<void> {
     async () => {
       world.clock.now += pick(90_000);
     },
+    // Time in which access and keys lapse, and a sign-in.
+    async () => {
+      if (pick(4) === 0) world.clock.now += pick(24) * 3_600_000;
+    },
+    () => recordSignIn(store, userId, world.clock.now),
   ];
   await steps[pick(steps.length)]?.();
 }
@@ -184,7 +190,7 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`seed ${seed} (SEED=${seed} runs it again)`);
   const clock = { now: Date.now() };
-  await using opened = await openTestStore(lab, () => clock.now);
+  await using opened = await openTestStore(lab, () => clock.now, { maxDaysWithoutSignIn: 2, keyMaxDays: 3 });
   const world = await startWorld(opened.store, seed, clock);
   const { store, organizationId } = world;
   await updateListedUsers(store, organizationId);
@@ -215,6 +221,7 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
       for (const clusterId of world.clusterIds) {
         const access = await sshAccess(id, clusterId);
         seen.set(access.reason, (seen.get(access.reason) ?? 0) + 1);
+        if ('lapsed' in access) seen.set('lapsed', (seen.get('lapsed') ?? 0) + 1);
         for (const { fingerprint } of keys.slice(-3)) {
           const loginName = `${clusterId}.${username}`;
           const { allowed } = await authorize({ loginName, fingerprint, publicKey: '', remoteAddress: '' });
@@ -222,12 +229,13 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
           assert.equal(ofKey.ready, allowed, `seed ${seed}, round ${round}: ${ofKey.reason}`);
           const isActive = ofKey.reason !== 'no_keys';
           if (access.ready && isActive) assert.ok(allowed, 'ready means every active key is admitted');
+          assert.ok(!('lapsed' in ofKey) || !allowed, 'nobody whose access lapsed is admitted');
         }
       }
     }
   }
   t.diagnostic(JSON.stringify([...seen]));
   // A history in which nothing happens proves nothing.
-  for (const reason of ['ready', 'forbidden', 'projection_pending', 'observation_stale'])
+  for (const reason of ['ready', 'forbidden', 'projection_pending', 'observation_stale', 'lapsed'])
     assert.ok(seen.has(reason), `seed ${seed}: ${reason} never came up`);
 });

@@ -1,4 +1,5 @@
 /** A store in a directory of its own, filled from a lab. */
+import type { AccessPolicy } from '../../src/domain/access-lapse.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import { createClock } from '../../src/lib/clock.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
@@ -10,10 +11,14 @@ export interface TestStore extends AsyncDisposable {
   dataDir: string;
 }
 
-/** `now`: the clock of its writes. */
-export async function openTestStore(lab?: Lab, now?: () => number): Promise<TestStore> {
+/** `now`: the clock of its writes. `access`: when access lapses. */
+export async function openTestStore(
+  lab?: Lab,
+  now?: () => number,
+  access: AccessPolicy = {},
+): Promise<TestStore> {
   const directory = temporaryDirectory();
-  const store = await openStore(directory.path, { clock: createClock({ now }) });
+  const store = await openStore(directory.path, { clock: createClock({ now }), access });
   if (lab) await createInstallation(store, lab, 'test');
   return {
     store,

@@ -414,7 +414,7 @@ test('whether permissions are in force is observed: applied, failed with the rea
   await settled(house);
   const state = async (now = Date.now()) => {
     const ada = await userId(house.store, 'ada@x.example');
-    const facts = await findKubernetesAccessOf(house.store.read, await house.cluster(), ada, now);
+    const facts = await findKubernetesAccessOf(house.store, await house.cluster(), ada, now);
     return kubernetesAccessState(facts).state;
   };
   await eventually(state, (one) => one === 'applied');

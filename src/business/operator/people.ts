@@ -2,6 +2,7 @@
 
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
+import { lapseOf } from '../../domain/access-lapse.ts';
 import { foldEmail } from '../../domain/email.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
@@ -10,7 +11,7 @@ import type { Person } from '../../domain/person.ts';
 import { holdsStaffKey } from '../../domain/staff.ts';
 import { runCommand } from '../../store/commands.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
-import type { Reader, Tx } from '../../store/index.ts';
+import type { Reader, Store, Tx } from '../../store/index.ts';
 import { removeMembership } from '../../store/membership-changes.ts';
 import { listMembershipsOf } from '../../store/memberships.ts';
 import { setPassword } from '../../store/passwords.ts';
@@ -40,7 +41,10 @@ export async function operatorListPeople(
   }
   const people = await listPeople(store.read, { after, email, limit: limit + 1 });
   const last = people.length > limit ? people[limit - 1] : undefined;
-  return { people: people.slice(0, limit).map(personBody), ...(last ? { next_page_token: last.id } : {}) };
+  return {
+    people: people.slice(0, limit).map((person) => personBody(person, store)),
+    ...(last ? { next_page_token: last.id } : {}),
+  };
 }
 
 /** Makes an account: whoever signs in with this verified address is the person. */
@@ -59,7 +63,7 @@ export function operatorCreatePerson(
       const { userId, created } = await findOrCreatePerson(tx, { email, displayName: name });
       if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
       await updateStaffKeys(tx, { userId, keys });
-      return { result: await personReply(tx, userId), about: { subjectUserId: userId } };
+      return { result: await personReply(tx, userId, deps.store), about: { subjectUserId: userId } };
     },
   });
 }
@@ -154,7 +158,7 @@ function changePerson(
     async apply(tx) {
       await requirePerson(tx.db, userId);
       await change(tx, userId);
-      return { result: await personReply(tx, userId) };
+      return { result: await personReply(tx, userId, deps.store) };
     },
   });
 }
@@ -171,17 +175,21 @@ async function requireActive(tx: Tx, userId: string): Promise<void> {
   if (lifecycleState !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
 }
 
-async function personReply(tx: Tx, userId: string) {
-  return personBody(await requirePerson(tx.db, userId));
+async function personReply(tx: Tx, userId: string, store: Store) {
+  return personBody(await requirePerson(tx.db, userId), store);
 }
 
-function personBody(person: Person) {
+function personBody(person: Person, { lapses }: Store) {
+  const signedInAt = Date.parse(person.signedInAt ?? person.createdAt);
+  const lapse = lapseOf(signedInAt, lapses.policy.maxDaysWithoutSignIn, lapses.now());
   return {
     id: person.id,
     primary_email: person.email,
     display_name: person.displayName,
     lifecycle_state: person.lifecycleState,
     staff_keys: person.staffKeys,
+    ...(person.signedInAt !== null && { last_sign_in_at: person.signedInAt }),
+    ...(lapse && { access_lapses_at: new Date(lapse.at).toISOString() }),
     created_at: person.createdAt,
     updated_at: person.updatedAt,
   };

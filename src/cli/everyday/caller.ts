@@ -1,9 +1,11 @@
 /** Who is signed in, and the organizations they belong to. */
 
+import { visibleLine } from '../../domain/visible-text.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { isObject } from '../net/request.ts';
+import { printMessage } from '../output.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { optional } from '../verb.ts';
 
@@ -30,8 +32,23 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
     isObject(me.user) &&
     Array.isArray(memberships) &&
     memberships.every((one) => isObject(one) && typeof one.org_id === 'string');
-  if (isUnderstood) return me;
+  if (isUnderstood) {
+    printNotices(me.notices);
+    return me;
+  }
   throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
+}
+
+const printed = new Set<string>();
+
+/** Prints, once each, what the service wants the caller to know: of access that lapses, for example. */
+function printNotices(notices: unknown): void {
+  if (!Array.isArray(notices)) return;
+  for (const notice of notices) {
+    if (typeof notice !== 'string' || printed.has(notice)) continue;
+    printed.add(notice);
+    printMessage(`Note: ${visibleLine(notice)}`);
+  }
 }
 
 /** The caller's organizations, or only the one they name. An ID may be of another, which shares a cluster with them. */

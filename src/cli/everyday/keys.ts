@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { operations } from '../../api/business.ts';
+import { dayMs } from '../../domain/access-lapse.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
 import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import { type Answer, printer } from '../answer.ts';
@@ -20,10 +21,24 @@ type SshKeys = ReplyOf<operations['listSshKeys']>;
 
 type ChangedKey = ReplyOf<operations['registerSshKey']>;
 
+function isLapsed({ lapses_at: at }: SshKey): boolean {
+  return at !== undefined && Date.parse(at) <= Date.now();
+}
+
+/** What to do about keys that lapsed, or will within a week; undefined where there are none. */
+function lapseNotice(all: readonly SshKey[]): string | undefined {
+  const soon = Date.now() + 7 * dayMs;
+  const ends = all.flatMap(({ lapses_at: at }) => at ?? []).filter((at) => Date.parse(at) <= soon);
+  const [first] = ends.sort();
+  if (first === undefined) return undefined;
+  const when = Date.parse(first) <= Date.now() ? 'Since' : 'From';
+  return `${when} ${first} ${ends.length === 1 ? 'one of these keys lets' : 'the first of these keys let'} you in no more; \`andromeda keys add FILE\` registers another one.`;
+}
+
 const table = printer<SshKey>(
   {
     FINGERPRINT: (row) => row.fingerprint,
-    STATE: (row) => row.lifecycle_state,
+    STATE: (row) => (isLapsed(row) ? 'lapsed' : row.lifecycle_state),
     CREATED: (row) => row.created_at,
     REVOKED: (row) => row.revoked_at,
     ID: (row) => row.id,
@@ -75,7 +90,8 @@ export const keys: Noun = {
       example: 'keys list',
       async run({ api }) {
         const json = await listKeys(api);
-        return table.many(json, json.keys);
+        const message = lapseNotice(json.keys);
+        return { ...table.many(json, json.keys), ...(message !== undefined && { message }) };
       },
     }),
     writes({

@@ -16,13 +16,15 @@ export function readSshAccess(
 }
 
 /** What is missing, and what to do about it; the cluster is called `name`. */
-export function describeMissing({ reason }: SshAccess, name: string): string {
+export function describeMissing({ reason, lapsed }: SshAccess, name: string): string {
+  if (lapsed !== undefined) return `${name}: ${lapsed}`;
   return isReadinessObstacle(reason)
     ? readinessAdvice[reason](name)
     : `${name} does not let you in yet: ${reason}.`;
 }
 
 /** Whether it comes by itself, soon. */
-export function isOnItsWay({ reason }: SshAccess): boolean {
+export function isOnItsWay({ reason, lapsed }: SshAccess): boolean {
+  if (lapsed !== undefined) return false;
   return reason === 'access_not_projected' || reason === 'projection_pending';
 }

@@ -41,7 +41,7 @@ export const ssh = writes<OrgOptions>({
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready) return access;
-  if (access.reason === 'no_keys' && isAttended()) await offerKey(api);
+  if (access.reason === 'no_keys' && access.lapsed === undefined && isAttended()) await offerKey(api);
   else if (!isOnItsWay(access) || !isWatched()) throw failure(describeMissing(access, cluster.name));
   return waitFor(longestWaitMs, async () => {
     const found = await readSshAccess(platform, cluster);

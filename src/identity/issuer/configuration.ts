@@ -57,13 +57,13 @@ export function configuration(options: ConfigurationOptions): Configuration {
       const account = await findSignedIn(store.read, sub, token && generationOf(token));
       return account && { accountId: account.userId, claims: async () => claimsOf(account) };
     },
-    async extraTokenClaims(_ctx, token) {
+    async extraTokenClaims(ctx, token) {
       // An opaque token (no audience) is looked up, never read.
       if (!('aud' in token) || !token.aud || !('accountId' in token)) return undefined;
       const account = await findSignedIn(store.read, token.accountId);
       if (!account) return undefined;
       const { sub: _sub, ...claims } = claimsOf(account);
-      return { ...claims, ...claimOfGeneration(token) };
+      return { ...claims, ...claimOfGeneration(token), ...claimOfSignIn(ctx.oidc.entities) };
     },
     // Whoever approved expects to stay signed in, whether or not the client named offline_access.
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
@@ -87,6 +87,13 @@ export function configuration(options: ConfigurationOptions): Configuration {
       ctx.body = errorPage(out.error, out.error_description);
     },
   };
+}
+
+/** When the person signed in, which a refresh does not change (RFC 9068, 2.2.1). */
+function claimOfSignIn(entities: KoaContextWithOIDC['oidc']['entities']): { auth_time?: number } {
+  const { RefreshToken, DeviceCode, AuthorizationCode } = entities;
+  const authTime = (RefreshToken ?? DeviceCode ?? AuthorizationCode)?.authTime;
+  return authTime === undefined ? {} : { auth_time: authTime };
 }
 
 /** What the library does beside the device flow's pages: as little as clients need. */

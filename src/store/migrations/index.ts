@@ -10,6 +10,7 @@ import { auditHeads } from './0007-audit-heads.ts';
 import { reportsBySide } from './0008-reports-by-side.ts';
 import { boundPermissions } from './0009-bound-permissions.ts';
 import { passwordGenerations } from './0010-password-generations.ts';
+import { signIns } from './0011-sign-ins.ts';
 import { auditPositionHashes } from './0012-audit-position-hashes.ts';
 
 export const migrations: Record<string, Migration> = {
@@ -23,5 +24,6 @@ export const migrations: Record<string, Migration> = {
   '0008-reports-by-side': reportsBySide,
   '0009-bound-permissions': boundPermissions,
   '0010-password-generations': passwordGenerations,
+  '0011-sign-ins': signIns,
   '0012-audit-position-hashes': auditPositionHashes,
 };

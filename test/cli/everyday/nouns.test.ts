@@ -1,7 +1,7 @@
 /** Every everyday command that asks and prints, as golden text; ssh, wait and files have their own. */
 import { alphaId } from '../admin/operator-api.ts';
 import { goldenText } from '../golden.ts';
-import { alpha, gammaId, inPhysics, keySet, lookups, membership, options } from './apis.ts';
+import { alpha, gammaId, inPhysics, keySet, lookups, me, membership, options } from './apis.ts';
 
 const golden = goldenText([], lookups);
 const in1 = 'organizations/org_1';
@@ -38,6 +38,43 @@ golden(
     { args: ['clusters', 'show', 'alpha'], asks: [optionsOfAlpha], prints: details },
     { args: ['clusters', 'show', alphaId], asks: [optionsOfAlpha], prints: details },
     { args: ['clusters', 'show', alphaId.slice(0, 8)], asks: [optionsOfAlpha], prints: details },
+  ],
+);
+
+golden(
+  'what the service wants somebody to know is said once, beside what was asked for',
+  { 'GET /me': { ...me, notices: ['Your access lapses.', 'A key lapses.'] } },
+  [
+    {
+      args: ['clusters', 'list'],
+      prints: clusterTable,
+      says: 'Note: Your access lapses.\nNote: A key lapses.',
+    },
+  ],
+);
+
+golden(
+  'a key that has lapsed, or will soon, is said with what to do',
+  {
+    'GET /me/ssh-keys': {
+      ...keySet,
+      keys: [
+        { ...keySet.keys[1], lapses_at: '2026-01-02T03:04:05.000Z' },
+        { ...keySet.keys[1], id: 'ssh_key_2', lapses_at: '2999-01-02T03:04:05.000Z' },
+      ],
+    },
+  },
+  [
+    {
+      args: ['keys', 'list'],
+      asks: ['GET /me/ssh-keys'],
+      prints: [
+        'FINGERPRINT  STATE   CREATED                   REVOKED  ID',
+        'SHA256:new   lapsed  2026-01-02T03:04:05.000Z  -        ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3X',
+        'SHA256:new   active  2026-01-02T03:04:05.000Z  -        ssh_key_2',
+      ],
+      says: 'Since 2026-01-02T03:04:05.000Z one of these keys lets you in no more; `andromeda keys add FILE` registers another one.',
+    },
   ],
 );
 

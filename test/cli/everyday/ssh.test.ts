@@ -72,6 +72,15 @@ test('the private key that goes with what the cluster confirmed is named', async
   assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${home}/\\.ssh/cluster"\n`));
 });
 
+test('what lapsed is said in the words of the service, whichever word it has for it', async (t) => {
+  for (const reason of ['access_not_projected', 'no_keys']) {
+    const lapsed = 'You have not signed in for 90 days, so your access has lapsed. Sign in.';
+    const { run } = await withSsh(t, { [accessRoute]: { ...access, ready: false, reason, lapsed } });
+    const { status, stderr } = await run('ssh', 'alpha');
+    assert.deepEqual([status, stderr], [1, `alpha: ${lapsed}\n`]);
+  }
+});
+
 test('what is missing is one sentence that says what to do, and status 1', async (t) => {
   const wait = '`andromeda wait key --cluster alpha` ends when it has';
   const rows: [string, string][] = [

@@ -1,0 +1,66 @@
+/** What the log says of access and keys that lapse. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { warnOfLapses } from '../../src/app/lapses.ts';
+import { createPatientClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { recordSignIn } from '../../src/store/sign-ins.ts';
+import { eventually, physics } from '../support/app.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+const day = 86_400_000;
+
+test('the log says whose access has lapsed and whose will within a week', async () => {
+  const clock = { now: Date.now() };
+  const access = { maxDaysWithoutSignIn: 30 };
+  await using opened = await openTestStore(physics, () => clock.now, access);
+  const { store } = opened;
+  const lines: string[] = [];
+  const log = createLogger('warn', (line) => lines.push(line));
+  clock.now += 25 * day;
+  await recordSignIn(store, await userId(store, 'ada@physics.example'), clock.now);
+  const said = async () => {
+    lines.length = 0;
+    const stop = warnOfLapses(store, log);
+    await eventually(
+      async () => lines.length,
+      (count) => count > 0,
+    );
+    stop();
+    return JSON.parse(lines[0] ?? '');
+  };
+  const soon = await said();
+  assert.equal(soon.event, 'access.lapsing');
+  assert.equal(soon.people, 4);
+  assert.match(soon.message, /^Soon the access of 4 people will lapse, without a sign-in for 30 days\./);
+  clock.now += 6 * day;
+  const { event, people, userIds, message } = await said();
+  assert.deepEqual([event, people, userIds.length], ['access.lapsed', 4, 4]);
+  assert.match(
+    message,
+    /^Access of 4 people lapsed, without a sign-in for 30 days\. It comes back when they/,
+  );
+});
+
+test('for what ends by its age, a jump of the clock counts after a day', () => {
+  const host = { now: 1_000_000_000, uptime: 0 };
+  const patient = createPatientClock({ now: () => host.now, uptime: () => host.uptime });
+  const pass = (ms: number) => {
+    host.now += ms;
+    host.uptime += ms;
+  };
+  pass(day);
+  assert.equal(patient(), host.now);
+  host.now += 400 * day;
+  assert.equal(patient(), host.now - 400 * day);
+  pass(day / 2);
+  assert.equal(patient(), host.now - 400 * day);
+  host.now -= 400 * day;
+  assert.equal(patient(), host.now, 'set right again');
+  host.now -= 10 * day;
+  assert.equal(patient(), host.now, 'back');
+  host.now += 10 * day;
+  assert.equal(patient(), host.now - 10 * day);
+  pass(day);
+  assert.equal(patient(), host.now, 'believed');
+});

@@ -1,0 +1,77 @@
+/** docs/offboarding.md word by word: every command on it, in its order, and what each proves. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../src/config/index.ts';
+import { createMachine, sessionAt } from '../cli/harness.ts';
+import { eventually, startTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+import { readPage } from './pages.ts';
+
+const bob = 'bob@physics.example';
+
+/** The arguments of a line of shell that uses single quotes only. */
+function argumentsOf(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '').slice(1);
+}
+
+/** What a command on the page has to print, by how it begins. */
+const expected: [start: string, found: RegExp, absent?: RegExp][] = [
+  ['andromeda admin person deactivate', /bob@physics\.example .* deactivated/],
+  ['andromeda admin person list', /bob@physics\.example .* deactivated +- /],
+  ['andromeda admin member list', /ada@physics\.example/, /bob@/],
+  ['andromeda admin grant list', /^$/, /bob@/],
+  ['andromeda admin session list', /^$/, /bob@/],
+  ['andromeda admin cluster list', /^alpha .* converged /m],
+  [
+    'andromeda admin audit --person',
+    /"operatorDeactivatePerson"[\s\S]*"ssh\.session\.closed"[\s\S]*"refused: key_revoked"/,
+  ],
+  ['andromeda admin audit verify', /^entries \d+\nhead \d+:sha256:/],
+  ['andromeda admin person reactivate', /bob@physics\.example .* active/],
+];
+
+test('every command of docs/offboarding.md does what the page says of it', async (t) => {
+  await using service = await startTestApp();
+  using person = await sshPerson(service, 'bob');
+  const session = person.start([person.target, 'echo up; exec sleep 60']);
+  await session.said;
+  const token = await service.issuer.token('bob');
+  const machine = await createMachine(t);
+  const accessToken = await service.issuer.token('root');
+  await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
+
+  const { commands } = readPage('offboarding.md');
+  assert.equal(commands.length, expected.length);
+  for (const [index, line] of commands.entries()) {
+    const [start = '', found = /^$/, absent] = expected[index] ?? [];
+    assert.ok(line.startsWith(start), line);
+    const run = () => machine.run(argumentsOf(line));
+    const { status, stdout, stderr } = await (start.includes('cluster list')
+      ? eventually(run, (result) => found.test(result.stdout))
+      : run());
+    assert.equal(status, 0, `${line}: ${stderr}`);
+    assert.match(stdout, found, line);
+    if (absent) assert.doesNotMatch(stdout, absent, line);
+    if (!line.includes('deactivate')) continue;
+    assert.match((await session.ended).err, /was revoked|was removed/);
+    assert.match((await person.ssh([person.target, 'true'])).err, /Permission denied/);
+    assert.equal((await service.business('/me', { token })).status, 401);
+  }
+  assert.equal((await service.business('/me', { token })).status, 200, 'back');
+  assert.deepEqual((await service.business('/me', { token })).body.memberships, []);
+  assert.equal(bob, (await service.business('/me', { token })).body.user.primary_email);
+});
+
+test('the settings on docs/offboarding.md are ones that the service takes', () => {
+  using directory = temporaryDirectory();
+  const { settings } = readPage('offboarding.md');
+  assert.equal(settings.length, 1);
+  const file = join(directory.path, 'andromeda.yaml');
+  for (const text of settings) {
+    writeFileSync(file, text);
+    assert.deepEqual(readConfig(file).access, { maxDaysWithoutSignIn: 90, keyMaxDays: 365 });
+  }
+});
