@@ -23,6 +23,8 @@ async function main(): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), {
     serve: async (options) => (await import('./host/serve.ts')).serve(options, signals),
     bootstrap: async (...args) => (await import('./host/bootstrap.ts')).bootstrap(...args),
+    listKeys: async (options) => (await import('./host/keys.ts')).listKeys(options),
+    stepKey: async (...args) => (await import('./host/keys.ts')).stepKey(...args),
     backup: async (...args) => (await import('./host/backup.ts')).backup(...args),
     restore: async (...args) => (await import('./host/backup.ts')).restore(...args),
     check: async (options) => (await import('./host/check.ts')).check(options),

@@ -3723,8 +3723,12 @@ export interface operations {
                         port: number;
                         /** @description What it shows to people */
                         host_key: string;
+                        /** @description Announced to take its place, or in its place before */
+                        other_host_keys: string[];
                         /** @description What it shows to login nodes */
                         public_key: string;
+                        /** @description To be trusted besides, while one key takes the place of another */
+                        other_public_keys: string[];
                     };
                 };
             };

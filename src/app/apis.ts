@@ -13,7 +13,7 @@ import { hashNewPassword } from '../identity/password.ts';
 import type { Logger } from '../lib/log.ts';
 import type { TrustedProxies } from '../lib/source-address.ts';
 import { platformOperations } from '../platform/index.ts';
-import type { SshKeyFile } from '../ssh/key-file.ts';
+import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
 import { createReadinessCheck } from '../store/readiness.ts';
 import { checkCluster } from './drivers.ts';
@@ -24,8 +24,8 @@ export interface ApiParts {
   store: Store;
   proxies: TrustedProxies;
   issuer: TokenIssuer;
-  hostKey: SshKeyFile;
-  clientKey: SshKeyFile;
+  hostKey: SshKeySet;
+  clientKey: SshKeySet;
   gateway: Gateways;
   audit: Audit;
   log: Logger;
@@ -75,8 +75,8 @@ function createBusinessApi(
       gateway: {
         hostname: config.gateway.hostname,
         port: config.gateway.port,
-        hostKey: hostKey.publicKey,
-        publicKey: clientKey.publicKey,
+        hostKeys: heldKeys(hostKey).map(({ publicKey }) => publicKey),
+        publicKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
         sessions: () => gateway.sessions(),
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
@@ -112,6 +112,7 @@ function createPlatformApi(
         port: config.gateway.port,
         hostKey: hostKey.publicKey,
         fingerprint: hostKey.fingerprint,
+        nextHostKey: hostKey.next?.publicKey,
       },
       signIn: {
         platformUrl: config.platform.url,

@@ -23,7 +23,7 @@ function usernameRule({ identity }: Config) {
 interface DriverDeps {
   config: Config;
   store: Store;
-  gatewayKey: string;
+  gatewayKeys: readonly string[];
   endSessions(loginNode: string): void;
   log: Logger;
 }
@@ -108,7 +108,7 @@ function refusalOfLoginNode({ name }: Cluster, config: Config, log: Logger): str
 
 async function simulatedSlurm(
   cluster: Cluster,
-  { config, store, gatewayKey, endSessions, log }: DriverDeps,
+  { config, store, gatewayKeys, endSessions, log }: DriverDeps,
 ): Promise<SlurmDriver> {
   const { createSimulatedSlurmDriver } = await import('../sync/drivers/simulated/index.ts');
   const loginNodeRefusal = refusalOfLoginNode(cluster, config, log);
@@ -123,7 +123,7 @@ async function simulatedSlurm(
       const { openLoginNode } = await import('../sync/drivers/simulated/login-node/on-demand.ts');
       const node = await openLoginNode({
         dataDir: join(dataDir, 'login'),
-        authorizedKey: gatewayKey,
+        authorizedKeys: gatewayKeys,
         accounts,
         log,
       });

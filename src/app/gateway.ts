@@ -8,6 +8,7 @@ import { openGateways } from '../gateway-process/index.ts';
 import { listenError } from '../http/listen.ts';
 import type { Logger } from '../lib/log.ts';
 import type { SshKeyFile } from '../ssh/key-file.ts';
+import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
 import { closeLostSessions, listSessionEntryKeys, sessionEntryKey } from '../store/session-records.ts';
 import { createAuthorize } from './authorize-login.ts';
@@ -18,7 +19,7 @@ const recentEntries = 10_000;
 
 export interface GatewayDeps {
   store: Store;
-  hostKey: SshKeyFile;
+  hostKey: SshKeySet;
   clientKey: SshKeyFile;
   records: SessionRecords;
   /** As the store says, when left out. */
@@ -41,6 +42,9 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
     settings: {
       listen,
       hostKey: hostKey.privateKey,
+      otherHostKeys: heldKeys(hostKey)
+        .slice(1)
+        .map(({ privateKey }) => privateKey),
       clientKey: clientKey.privateKey,
       limits,
       trustedProxies: config.trustedProxies,

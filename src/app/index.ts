@@ -17,10 +17,11 @@ import { createClock, logClockJumps } from '../lib/clock.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
-import { loadSshKey, type SshKeyFile } from '../ssh/key-file.ts';
+import { heldKeys, loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
+import { noteKeysInUse } from '../store/keys-in-use.ts';
 import { startSyncLoop } from '../sync/index.ts';
 import { createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
@@ -110,6 +111,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     }
 
     await gatewayStarted;
+    noteKeys(common, keys, issuer);
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
     const loop = await startSync({ ...common, ...keys, gateway });
@@ -142,17 +144,34 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 /** What the gateway shows to people, and what to login nodes. */
-function loadGatewayKeys(dataDir: string): { hostKey: SshKeyFile; clientKey: SshKeyFile } {
-  return {
-    hostKey: loadSshKey(join(dataDir, 'keys/gateway_host_ed25519')),
-    clientKey: loadSshKey(join(dataDir, 'keys/gateway_client_ed25519')),
+function loadGatewayKeys(dataDir: string): { hostKey: SshKeySet; clientKey: SshKeySet } {
+  const load = (name: string) => {
+    const file = join(dataDir, 'keys', name);
+    const keys = loadSshKeySet(file);
+    writePublicPart(file, keys);
+    return keys;
   };
+  return { hostKey: load('gateway_host_ed25519'), clientKey: load('gateway_client_ed25519') };
+}
+
+/** Notes which keys this service has taken up, for the commands that put others in their place. */
+function noteKeys(
+  { config, now }: { config: Config; now(): number },
+  { hostKey, clientKey }: { hostKey: SshKeySet; clientKey: SshKeySet },
+  issuer: TokenIssuer,
+): void {
+  const ids = ({ fingerprint, next }: SshKeySet) => ({ current: fingerprint, next: next?.fingerprint });
+  noteKeysInUse(
+    config.dataDir,
+    { host: ids(hostKey), client: ids(clientKey), ...(issuer.keyIds && { issuer: issuer.keyIds }) },
+    now(),
+  );
 }
 
 function startSync(deps: {
   config: Config;
   store: Store;
-  clientKey: SshKeyFile;
+  clientKey: SshKeySet;
   gateway: Gateways;
   log: Logger;
   now(): number;
@@ -165,7 +184,7 @@ function startSync(deps: {
         createSlurmSide(cluster, {
           config,
           store,
-          gatewayKey: clientKey.publicKey,
+          gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
             gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);

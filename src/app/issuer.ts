@@ -27,6 +27,8 @@ export async function setPasswords(store: Store, passwords: ReadonlyMap<string, 
 export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
+  /** The key that the embedded one signs with, and the one that is to sign next. */
+  keyIds?: { current: string; next?: string | undefined };
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
@@ -83,6 +85,7 @@ export async function startIssuer(
     stop: () => issuer.stop(),
     url,
     keys: createLocalJWKSet(issuer.jwks),
+    keyIds: issuer.keyIds,
     tokenType: 'at+jwt',
     isSignInOver: issuer.isSignInOver,
     userinfo: async () => ({}),

@@ -4,10 +4,10 @@ import type { SshSession } from '../domain/ssh-session.ts';
 export interface GatewayView {
   hostname: string;
   port: number;
-  /** What it shows to people: `ssh-ed25519 AAAA…`. */
-  hostKey: string;
-  /** What it shows to login nodes. */
-  publicKey: string;
+  /** What it shows to people, `ssh-ed25519 AAAA…`: the one in use, then those that hold besides. */
+  hostKeys: readonly string[];
+  /** What it shows to login nodes, likewise. */
+  publicKeys: readonly string[];
   sessions(): Promise<readonly SshSession[]>;
   /** Ends a session with a word to the person; whether there was one. */
   close(sessionId: string, text: string): boolean;

@@ -1,4 +1,5 @@
 /** What the command line asks of the server's part of the program. */
+import type { KeyKind, KeyStep } from '../domain/key-rotation.ts';
 
 export interface ServeOptions {
   config?: string;
@@ -30,12 +31,21 @@ export interface ServiceOptions {
   dryRun: boolean;
 }
 
+/** One of the service's own keys, on the host itself. */
+export interface KeyOptions {
+  config?: string;
+  force?: boolean;
+}
+
 /** What only the server's folders can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
   serve(options: ServeOptions): Promise<number>;
   /** Makes an operator in the installation's data directory. Resolves to the exit status. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
+  listKeys(options: KeyOptions): Promise<number>;
+  /** Takes a step with one of the service's own keys. Resolves to the exit status. */
+  stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number>;
   /** Writes the installation to a file. Resolves to the exit status. */
   backup(
     file: string,

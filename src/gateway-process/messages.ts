@@ -18,6 +18,8 @@ export const protocolVersion = 1;
 export interface Settings {
   listen: { host: string; port: number };
   hostKey: string;
+  /** Those that clients are told of besides. */
+  otherHostKeys?: readonly string[];
   clientKey: string;
   limits: NonNullable<GatewayOptions['limits']>;
   trustedProxies: readonly string[];
@@ -118,6 +120,7 @@ const toProcess: Record<ToProcess['type'], Check> = {
   welcome: shape({
     settings: shape({
       ...{ listen: address, hostKey: short, clientKey: short, limits: record },
+      otherHostKeys: optional(list(short, 10)),
       ...{ trustedProxies: list(short, 10_000), debug: flag },
       proxyProtocol: choice('required', 'optional', 'off'),
     }),

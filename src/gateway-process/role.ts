@@ -203,7 +203,9 @@ class GatewayProcess {
   }
 }
 
-function given({ hostKey, clientKey, limits, trustedProxies, proxyProtocol }: Settings) {
+function given({ trustedProxies, ...settings }: Settings) {
+  const { hostKey, otherHostKeys = [], clientKey, limits, proxyProtocol } = settings;
   const proxies = createTrustedProxies(trustedProxies);
-  return { hostKey, clientKey, limits, proxyProtocol, isProxy: (address: string) => proxies.has(address) };
+  const isProxy = (address: string) => proxies.has(address);
+  return { hostKey, otherHostKeys, clientKey, limits, proxyProtocol, isProxy };
 }

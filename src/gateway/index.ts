@@ -27,6 +27,8 @@ export interface GatewayOptions {
   listen: { host: string; port: number } | { fd: number };
   /** OpenSSH-format ed25519 private key: the public face of the gateway. */
   hostKey: string;
+  /** In the same format: those that are to take its place, or were in its place; clients are told of them. */
+  otherHostKeys?: readonly string[];
   /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
   clientKey: string;
   authorize: Authorize;
@@ -43,7 +45,7 @@ export interface GatewayOptions {
 /** What can change while it runs, for connections that come later. */
 export type GatewaySettings = Pick<
   GatewayOptions,
-  'hostKey' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
+  'hostKey' | 'otherHostKeys' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
 >;
 
 /** Sessions that match every field given; all of them when none is. */
@@ -130,9 +132,10 @@ class ListeningGateway implements LocalGateway {
   }
 
   /** What a session is given of the settings: it keeps them to its end. */
-  #givenTo({ hostKey, clientKey }: GatewayOptions) {
+  #givenTo({ hostKey, otherHostKeys = [], clientKey }: GatewayOptions) {
+    const others = otherHostKeys.map(readPrivateKey);
     return {
-      hostKey: readPrivateKey(hostKey),
+      hostKeys: [readPrivateKey(hostKey), ...others] as const,
       clientKey: readPrivateKey(clientKey),
       limits: this.#limits,
     };

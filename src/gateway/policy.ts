@@ -6,6 +6,7 @@
 
 import { isLoopback } from '../ssh/loopback.ts';
 import { commandLine, loginShellLine } from './exec-line.ts';
+import { proveRequest } from './host-keys.ts';
 
 export type Side = 'client' | 'node';
 
@@ -23,7 +24,9 @@ export type Verdict =
   /** Goes on as an `exec` request with this command (latin1). */
   | { do: 'exec'; command: string }
   /** The gateway itself holds it: it refuses further session channels. */
-  | { do: 'no-more-sessions' };
+  | { do: 'no-more-sessions' }
+  /** The gateway itself answers: these are its own host keys. */
+  | { do: 'prove-host-keys' };
 
 const allow: Verdict = { do: 'allow' };
 const refuse = (reason: string): Verdict => ({ do: 'refuse', reason });
@@ -65,6 +68,7 @@ function judgeRequest(ask: Ask & { kind: 'request' }, shell: string): Verdict {
 /** `keepalive@openssh.com` is among the refused: a failure is an answer, and shows that this side is alive. */
 function judgeGlobal(side: Side, name: string): Verdict {
   if (side === 'client' && name === 'no-more-sessions@openssh.com') return { do: 'no-more-sessions' };
+  if (side === 'client' && name === proveRequest) return { do: 'prove-host-keys' };
   return refuse(`${printable(name)} is not supported here`);
 }
 

@@ -9,6 +9,7 @@ import { message, WireError, WireReader } from '../ssh/wire.ts';
 import { type Channel, createChannels } from './channels.ts';
 import type { Use } from './events.ts';
 import { execPart, linePieces } from './exec-line.ts';
+import type { HostKeys } from './host-keys.ts';
 import type { GatewayLimits } from './limits.ts';
 import {
   channelFailure,
@@ -25,6 +26,8 @@ export interface RelayOptions {
   client: Transport;
   node: Transport;
   limits: GatewayLimits;
+  /** The gateway's own, as the client may have them proven. */
+  hostKeys: HostKeys;
   /** The person's login shell as it is now. */
   shell(): string;
   onRefusal(side: Side, reason: string): void;
@@ -202,7 +205,10 @@ export class Relay {
     const wantsReply = fields.bool();
     const verdict = this.#ask(side, { kind: 'global', name });
     if (verdict.do === 'no-more-sessions') this.#noMoreSessions = true;
-    if (wantsReply) (side === 'client' ? this.#client : this.#node).send(requestFailure());
+    if (!wantsReply) return;
+    const { hostKeys } = this.#options;
+    const proof = verdict.do === 'prove-host-keys' && hostKeys.prove(this.#client.sessionId, fields);
+    (side === 'client' ? this.#client : this.#node).send(proof || requestFailure());
   }
 
   #openFromClient(payload: Buffer) {

@@ -11,6 +11,7 @@ import type { Admission, Refusal } from './admission.ts';
 import type { Barrier } from './barrier.ts';
 import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from './decision.ts';
 import { createUses, type GatewayEvent } from './events.ts';
+import { createHostKeys } from './host-keys.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type NodeFailure, openLoginNode } from './login-node.ts';
 import { authSuccess, keepalive } from './messages.ts';
@@ -20,7 +21,8 @@ import { Transport } from './transport.ts';
 import { type Refused, UserAuth } from './user-auth.ts';
 
 export interface SessionContext {
-  hostKey: PrivateKey;
+  /** The one in use first. */
+  hostKeys: readonly [PrivateKey, ...PrivateKey[]];
   clientKey: PrivateKey;
   authorize: Authorize;
   limits: GatewayLimits;
@@ -89,11 +91,11 @@ export class Session {
   }
 
   #openClient(socket: Socket): Transport {
-    const { hostKey, limits, admission } = this.#context;
+    const { hostKeys, limits, admission } = this.#context;
     const client = new Transport({
       socket,
       barrier: this.#barrier,
-      hostKey,
+      hostKey: hostKeys[0],
       limits,
       handshakeMs: () => admission.handshakeMs(this.remoteAddress),
       onReady: (negotiated) => {
@@ -247,15 +249,18 @@ export class Session {
       this.#close('login node closed', 'The login node closed the connection.');
     };
     client.trust();
+    const hostKeys = createHostKeys(this.#context.hostKeys);
     this.#relay = new Relay({
       client,
       node,
       limits,
+      hostKeys,
       shell: () => this.#admitted?.route.shell ?? '/bin/bash',
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
       onUse: (use) => this.#uses.add(use),
     });
     client.send(authSuccess());
+    client.send(hostKeys.announcement());
     log.info('gateway.login.accepted', this.#logFields());
     const session = this.info();
     if (session) record({ kind: 'opened', at: Date.now(), session });

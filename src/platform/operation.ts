@@ -10,6 +10,8 @@ export interface GatewayAddress {
   /** `ssh-ed25519 AAAA…` */
   hostKey: string;
   fingerprint: string;
+  /** The one that is to take its place, once it is announced. */
+  nextHostKey?: string | undefined;
 }
 
 /** What every operation here works with. */

@@ -37,6 +37,7 @@ export async function getSshAccess(
     username: facts.username ?? '',
     host_key: reachable ? gateway.hostKey : '',
     host_key_fingerprint: reachable ? gateway.fingerprint : '',
+    ...(reachable && gateway.nextHostKey !== undefined ? { next_host_key: gateway.nextHostKey } : {}),
     login_mode: loginMode,
     ready: decision.allowed,
     reason,

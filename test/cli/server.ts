@@ -8,6 +8,8 @@ const none = async () => {
 export const noServer: ServerCommands = {
   serve: none,
   bootstrap: none,
+  listKeys: none,
+  stepKey: none,
   backup: none,
   restore: none,
   check: none,

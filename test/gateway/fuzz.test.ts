@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createHostKeys } from '../../src/gateway/host-keys.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
 import { judge, type Side } from '../../src/gateway/policy.ts';
 import { Relay } from '../../src/gateway/relay.ts';
@@ -167,6 +168,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
       client: client.transport,
       node: node.transport,
       limits: { ...defaultLimits, maxChannels: 3, maxPendingReplies: 4 },
+      hostKeys: createHostKeys([]),
       shell: () => '/bin/bash',
       onRefusal() {},
       onUse() {},

@@ -281,7 +281,10 @@ describe('the gateway survives', { skip: whyNot }, () => {
       client.send(message(SSH.GLOBAL_REQUEST, n % 2 ? 'keepalive@openssh.com' : 'tcpip-forward', n % 5 > 0));
     client.send(message(SSH.PING, 'last'));
     await until(pongs);
-    const answers = heard.filter((payload) => payload[0] !== SSH.DEBUG).map((payload) => payload[0]);
+    // The first is the announcement of host keys.
+    const answers = heard.flatMap(([type]) =>
+      type === SSH.DEBUG || type === SSH.GLOBAL_REQUEST ? [] : [type],
+    );
     assert.deepEqual(answers, Array<number>(400).fill(SSH.REQUEST_FAILURE));
     client.close(11, 'done', 100);
   });

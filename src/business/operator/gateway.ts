@@ -12,8 +12,17 @@ export async function operatorGetGateway(
   { caller }: BusinessRequest<'operatorGetGateway'>,
 ): Promise<BusinessReply<'operatorGetGateway'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
-  const { hostname, port, hostKey, publicKey } = gateway;
-  return { hostname, port, host_key: hostKey, public_key: publicKey };
+  const { hostname, port, hostKeys, publicKeys } = gateway;
+  const [hostKey = '', ...otherHostKeys] = hostKeys;
+  const [publicKey = '', ...otherPublicKeys] = publicKeys;
+  return {
+    hostname,
+    port,
+    host_key: hostKey,
+    other_host_keys: otherHostKeys,
+    public_key: publicKey,
+    other_public_keys: otherPublicKeys,
+  };
 }
 
 /** The sessions that are open, oldest first. */

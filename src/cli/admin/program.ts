@@ -14,6 +14,7 @@ import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';
 import { gateway } from './gateway.ts';
 import { grant } from './grant.ts';
+import { addKey } from './key.ts';
 import { apply, exportLab, plan } from './lab.ts';
 import { machine } from './machine.ts';
 import { member } from './member.ts';
@@ -63,4 +64,5 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
       example('andromeda admin bootstrap --config andromeda.yaml --email ada@physics.example'),
     )
     .action(async (options: BootstrapOptions) => finish(await server.bootstrap(options, newPassword)));
+  addKey(admin, server, finish);
 }

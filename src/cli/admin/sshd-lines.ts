@@ -4,8 +4,8 @@
 const keyFile = '/etc/ssh/andromeda_gateway.pub';
 
 export interface SshdNeeds {
-  /** The gateway's, one line. */
-  publicKey: string;
+  /** The gateway's, a line each: several while one takes the place of another. */
+  publicKeys: readonly string[];
   /** The addresses that it connects from, as sshd's Match takes them. */
   from: string;
   /** The account that manages the host from there, where it does. */
@@ -13,11 +13,11 @@ export interface SshdNeeds {
 }
 
 /** The lines, without a last newline. */
-export function sshdLines({ publicKey, from, manage }: SshdNeeds): string {
-  return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and this line
+export function sshdLines({ publicKeys, from, manage }: SshdNeeds): string {
+  return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and ${publicKeys.length > 1 ? 'these lines' : 'this line'}
 # as ${keyFile} (owned by root, mode 644):
 #
-#   ${publicKey}
+${publicKeys.map((key) => `#   ${key}`).join('\n')}
 #
 # Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
 # all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.

@@ -6,7 +6,8 @@ import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accou
 import { createAdapter } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import type { Cors } from './cors.ts';
-import type { IssuerKeys } from './keys.ts';
+import { allSigningKeys, type IssuerKeys } from './keys.ts';
+import { accessTokenSeconds, idTokenSeconds } from './lifetimes.ts';
 import { errorPage } from './pages/error.ts';
 import { remoteAddress } from './request.ts';
 import { pageHeaders } from './respond.ts';
@@ -15,8 +16,6 @@ import type { Rotation } from './rotation.ts';
 const minute = 60;
 const day = 24 * 60 * minute;
 
-/** Good for a few minutes only: nothing but time ends an access token (RFC 9068 has no revocation). */
-export const accessTokenSeconds = 10 * minute;
 export const deviceCodeSeconds = 10 * minute;
 /** Unused for this long, a session is over; used or not, it is over when its grant is. */
 const refreshTokenSeconds = 30 * day;
@@ -37,7 +36,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
     adapter: (model: string) => createAdapter({ store, rotation, alreadyUsed }, model),
-    jwks: { keys: keys.signing } as NonNullable<Configuration['jwks']>,
+    jwks: { keys: allSigningKeys(keys) } as NonNullable<Configuration['jwks']>,
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
     clientAuthMethods: ['none'],
@@ -75,8 +74,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
       AuthorizationCode: minute,
       DeviceCode: deviceCodeSeconds,
       Grant: grantSeconds,
-      // A Kubernetes API server does not ask whether an ID token is still valid.
-      IdToken: 10 * minute,
+      IdToken: idTokenSeconds,
       Interaction: 10 * minute,
       RefreshToken: refreshTokenSeconds,
       Session: day,

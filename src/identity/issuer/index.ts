@@ -28,7 +28,7 @@ import { createBrowsers } from './browser.ts';
 import { docsClientId, issuerClients } from './clients.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device-pages.ts';
-import { loadKeys, publicKeys } from './keys.ts';
+import { loadKeys, publicKeys, signingKeyIds } from './keys.ts';
 import { createKnownBrowsers } from './known-browser.ts';
 import { createRequestHandler } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
@@ -62,6 +62,8 @@ export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** The public keys, as served at `jwks_uri`. */
   jwks: JSONWebKeySet;
+  /** The key that signs, and the one that is to sign next. */
+  keyIds: { current: string; next?: string | undefined };
   /** Whether the password was changed since the sign-in that an access token of these claims is from. */
   isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
   /** Loads what a first request would otherwise wait for. */
@@ -128,6 +130,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         });
     },
     jwks,
+    keyIds: signingKeyIds(keys),
     async isSignInOver(userId, claims) {
       const account = await findSignedIn(store.read, userId);
       return account !== undefined && account.passwordGeneration !== generationClaim(claims);

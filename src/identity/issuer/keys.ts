@@ -14,49 +14,96 @@ import { writeWhole } from '../../lib/whole-file.ts';
 export interface IssuerKeys {
   /** Private keys; the first one signs. */
   signing: JWK[];
+  /** Private as well: the one that is to sign next is published before it does, and the one before for as long as its tokens. */
+  next?: JWK;
+  previous?: JWK;
   /** 32 bytes, base64url. */
   cookie: string;
 }
 
 /** Reads the keys of a data directory, making them if there are none. Throws `invalid_state` on a broken file. */
 export async function loadKeys(dataDir: string): Promise<IssuerKeys> {
-  const file = join(dataDir, 'issuer-keys.json');
+  const file = fileOf(dataDir);
   let text: string;
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     const keys = await makeKeys();
-    writeWhole(file, `${JSON.stringify(keys)}\n`);
+    writeKeys(dataDir, keys);
     return keys;
   }
   await chmod(file, 0o600);
   return parse(text, file);
 }
 
+/** Makes the key that is to sign next. */
+export async function announceSigningKey(dataDir: string): Promise<void> {
+  const keys = await loadKeys(dataDir);
+  writeKeys(dataDir, { ...keys, next: await makeSigningKey() });
+}
+
+/** Has the next key sign, and keeps the one before. Does nothing where there is no next one. */
+export async function switchSigningKey(dataDir: string): Promise<void> {
+  const { next, signing, cookie } = await loadKeys(dataDir);
+  const [previous, ...others] = signing;
+  if (next && previous) writeKeys(dataDir, { signing: [next, ...others], previous, cookie });
+}
+
+/** Has the key from before sign again; the one that signed is the next one again. */
+export async function switchSigningKeyBack(dataDir: string): Promise<void> {
+  const { previous, signing, cookie } = await loadKeys(dataDir);
+  const [next, ...others] = signing;
+  if (next && previous) writeKeys(dataDir, { signing: [previous, ...others], next, cookie });
+}
+
+/** Drops the next key, or the one from before. */
+export async function dropSigningKey(dataDir: string, which: 'next' | 'previous'): Promise<void> {
+  const { [which]: _, ...keys } = await loadKeys(dataDir);
+  writeKeys(dataDir, keys);
+}
+
+/** By their `kid`. */
+export function signingKeyIds({ signing, next, previous }: IssuerKeys) {
+  return { current: signing[0]?.kid ?? '', next: next?.kid, previous: previous?.kid };
+}
+
+/** Every key that tokens may be signed with, for the library: it signs with the first one that will do. */
+export function allSigningKeys({ signing, next, previous }: IssuerKeys): JWK[] {
+  return [...signing, ...(next ? [next] : []), ...(previous ? [previous] : [])];
+}
+
+function fileOf(dataDir: string): string {
+  return join(dataDir, 'issuer-keys.json');
+}
+
+function writeKeys(dataDir: string, keys: IssuerKeys): void {
+  writeWhole(fileOf(dataDir), `${JSON.stringify(keys)}\n`);
+}
+
 /** The public half, as the JWKS endpoint shows it. */
 export function publicKeys(keys: IssuerKeys): { keys: JWK[] } {
   return {
-    keys: keys.signing.map(({ kty, n, e, kid, alg, use }) => ({ kty, n, e, kid, alg, use }) as JWK),
+    keys: allSigningKeys(keys).map(({ kty, n, e, kid, alg, use }) => ({ kty, n, e, kid, alg, use }) as JWK),
   };
 }
 
-/** RSA and RS256, because that is what the Kubernetes API server accepts by default. */
 async function makeKeys(): Promise<IssuerKeys> {
+  return { signing: [await makeSigningKey()], cookie: randomBytes(32).toString('base64url') };
+}
+
+/** RSA and RS256, because that is what the Kubernetes API server accepts by default. */
+async function makeSigningKey(): Promise<JWK> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
   const jwk: JWK = privateKey.export({ format: 'jwk' });
-  const kid = await calculateJwkThumbprint(jwk);
-  return {
-    signing: [{ ...jwk, kid, alg: 'RS256', use: 'sig' }],
-    cookie: randomBytes(32).toString('base64url'),
-  };
+  return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: 'RS256', use: 'sig' };
 }
 
 function parse(text: string, file: string): IssuerKeys {
   try {
-    const { signing, cookie } = JSON.parse(text) as Partial<IssuerKeys>;
+    const { signing, next, previous, cookie } = JSON.parse(text) as Partial<IssuerKeys>;
     if (Array.isArray(signing) && signing[0]?.d && typeof cookie === 'string' && cookie.length >= 43) {
-      return { signing, cookie };
+      return { signing, ...(next?.d && { next }), ...(previous?.d && { previous }), cookie };
     }
   } catch {
     // Told below, without the parser's message: it quotes the text, and the text is secret.

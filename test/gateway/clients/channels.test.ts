@@ -180,7 +180,7 @@ test('a login node that asks for signs of life gets them, and OpenSSH’s client
   assert.match(ran.err, /client_input_global_request: rtype keepalive@openssh\.com want_reply 1/);
 });
 
-test('the host keys of a login node are not offered to OpenSSH’s client, which is content', {
+test('the host keys of a login node are not offered to OpenSSH’s client, which gets the gateway’s and is content', {
   skip: whyNot,
 }, async (t) => {
   const lab = await openLab();
@@ -189,6 +189,6 @@ test('the host keys of a login node are not offered to OpenSSH’s client, which
   const before = readFileSync(file, 'utf8');
   const ran = await lab.ssh(['-v', '-o', 'UpdateHostKeys=yes', 'gateway', 'echo in; sleep 0.2']);
   assert.equal(ran.out, 'in\n');
-  assert.doesNotMatch(ran.err, /rtype hostkeys|protocol error|unexpected|Unsupported/i);
+  assert.doesNotMatch(ran.err, /rtype hostkeys[\s\S]*rtype hostkeys|protocol error|unexpected|Unsupported/i);
   assert.equal(readFileSync(file, 'utf8'), before);
 });

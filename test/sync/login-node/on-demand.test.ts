@@ -30,7 +30,7 @@ async function open(t: TestContext, count: number) {
   for (let i = 0; i < count; i++) {
     const node = await openLoginNode({
       dataDir: join(dir, `data${i}`),
-      authorizedKey: readFileSync(`${key}.pub`, 'utf8').trim(),
+      authorizedKeys: [readFileSync(`${key}.pub`, 'utf8').trim()],
       async accounts() {
         known.reads++;
         return known.accounts;

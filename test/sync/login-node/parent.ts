@@ -8,7 +8,7 @@ const [dir = '', publicKey = ''] = process.argv.slice(2);
 const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/sh' };
 const node = await startListeningNode({
   dataDir: join(dir, 'data'),
-  authorizedKey: readFileSync(publicKey, 'utf8').trim(),
+  authorizedKeys: [readFileSync(publicKey, 'utf8').trim()],
   accounts: [account],
   log: createLogger('warn'),
 });

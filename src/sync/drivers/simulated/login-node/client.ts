@@ -13,7 +13,7 @@ const loginGrace = 30_000;
 const maxAttempts = 6;
 
 export interface ClientHost {
-  gatewayKey: ParsedKey;
+  gatewayKeys: readonly ParsedKey[];
   hasAccount(username: string): boolean;
   /** What a session of this account needs. `clientPort` is where the connection comes from. */
   sessionHost(username: string, clientPort: number | undefined): SessionHost;
@@ -65,7 +65,8 @@ export class Client {
   }
 
   #authenticate(attempt: AuthContext): void {
-    if (this.#host.hasAccount(attempt.username) && isKey(attempt, this.#host.gatewayKey)) {
+    const { gatewayKeys } = this.#host;
+    if (this.#host.hasAccount(attempt.username) && gatewayKeys.some((key) => isKey(attempt, key))) {
       this.username = attempt.username;
       attempt.accept();
       return;

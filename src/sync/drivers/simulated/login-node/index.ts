@@ -24,8 +24,8 @@ export type { Account } from './messages.ts';
 
 export interface LoginNodeOptions {
   dataDir: string;
-  /** The gateway's public key, "ssh-ed25519 AAAA…": the only key that opens accounts. */
-  authorizedKey: string;
+  /** The gateway's public keys, "ssh-ed25519 AAAA…": no other key opens accounts. */
+  authorizedKeys: readonly string[];
   accounts: readonly Account[];
   log: Logger;
   /** `own`: use the built-in sftp server even where the system has one. */
@@ -104,8 +104,8 @@ class LoginNodeProcess implements LoginNode {
   }
 
   start(): Promise<void> {
-    const { dataDir, authorizedKey, accounts, port, sftp = 'system', namespace = true } = this.#options;
-    const settings: Settings = { dataDir, authorizedKey, accounts, sftp, namespace, port };
+    const { dataDir, authorizedKeys, accounts, port, sftp = 'system', namespace = true } = this.#options;
+    const settings: Settings = { dataDir, authorizedKeys, accounts, sftp, namespace, port };
     return new Promise((resolve, reject) => {
       this.#child.on('message', (message: FromLoginNode) => this.#receive(message, resolve, reject));
       this.exited.then(() =>

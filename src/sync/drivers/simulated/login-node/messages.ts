@@ -12,7 +12,7 @@ export interface Account {
 
 export interface Settings {
   dataDir: string;
-  authorizedKey: string;
+  authorizedKeys: readonly string[];
   accounts: readonly Account[];
   /** `own` forces the built-in sftp server, which otherwise only stands in for a missing one. */
   sftp: 'system' | 'own';

@@ -84,7 +84,7 @@ async function start(settings: Settings, log: Logger): Promise<Node> {
   const repair = keepNamesMounted(sandbox, files, () => accounts, log);
   const server = new LoginServer({
     hostKey: hostKey.privateKey,
-    authorizedKey: settings.authorizedKey,
+    authorizedKeys: settings.authorizedKeys,
     sandbox,
     files,
     makePipes,

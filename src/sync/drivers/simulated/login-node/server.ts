@@ -21,7 +21,7 @@ const recheckAfter = [2_000, 10_000, 60_000];
 
 export interface ServerParts {
   hostKey: string;
-  authorizedKey: string;
+  authorizedKeys: readonly string[];
   sandbox: Sandbox;
   files: SandboxFiles;
   makePipes: MakePipes | undefined;
@@ -40,11 +40,14 @@ export class LoginServer {
   #accounts = new Map<string, Account>();
 
   constructor(parts: ServerParts) {
-    const key = ssh2.utils.parseKey(parts.authorizedKey);
-    if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
+    const gatewayKeys = parts.authorizedKeys.map((text) => {
+      const key = ssh2.utils.parseKey(text);
+      if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
+      return key;
+    });
     this.#parts = parts;
     const host: ClientHost = {
-      gatewayKey: key,
+      gatewayKeys,
       hasAccount: (username) => this.#accounts.has(username),
       sessionHost: (username, clientPort) => this.#sessionHost(username, clientPort),
       log: parts.log,

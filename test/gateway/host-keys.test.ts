@@ -1,0 +1,84 @@
+/** Host keys that take one another's place, as OpenSSH's client learns them; and a key that a login node is asked about. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { askKey } from '../../src/gateway/ask-key.ts';
+import { createHostKeys } from '../../src/gateway/host-keys.ts';
+import type { LocalGateway } from '../../src/gateway/index.ts';
+import { readPrivateKey } from '../../src/gateway/ssh2.ts';
+import { generateSshKey } from '../../src/ssh/key-file.ts';
+import { blobOf } from '../../src/ssh/public-key.ts';
+import { sshString, WireReader } from '../../src/ssh/wire.ts';
+import { freePorts } from '../support/ports.ts';
+import { openLab, whyNot } from './lab.ts';
+
+test('a client learns the next key before it is used, and forgets the one before', {
+  skip: whyNot,
+}, async (t) => {
+  const lab = await openLab();
+  t.after(() => lab.close());
+  const known = join(lab.dir, 'learned');
+  const name = `[127.0.0.1]:${lab.gateway.port}`;
+  const [one, two] = [
+    { privateKey: readFileSync(join(lab.dir, 'host'), 'utf8'), publicKey: publicText('host') },
+    generateSshKey(),
+  ];
+  function publicText(file: string) {
+    return readFileSync(join(lab.dir, `${file}.pub`), 'utf8').trim();
+  }
+  const clientKey = readFileSync(join(lab.dir, 'client'), 'utf8');
+  const configure = (hostKey: string, ...otherHostKeys: string[]) =>
+    (lab.gateway as LocalGateway).configure({ hostKey, otherHostKeys, clientKey });
+  // A login that is long enough for the client to ask.
+  const logIn = async () => {
+    const options = ['-o', `UserKnownHostsFile=${known}`, '-o', 'UpdateHostKeys=yes'];
+    const { status, err } = await lab.ssh([...options, 'gateway', 'sleep 0.3']);
+    assert.equal(status, 0, err);
+    assert.equal(err, '');
+    return readFileSync(known, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith(name))
+      .map((line) => line.split(' ').slice(1, 3).join(' '));
+  };
+  writeFileSync(known, `${name} ${one.publicKey}\n`);
+  assert.deepEqual(await logIn(), [one.publicKey]);
+  configure(one.privateKey, two.privateKey);
+  assert.deepEqual(await logIn(), [one.publicKey, two.publicKey]);
+  configure(two.privateKey, one.privateKey);
+  assert.deepEqual(await logIn(), [one.publicKey, two.publicKey]);
+  configure(two.privateKey);
+  assert.deepEqual(await logIn(), [two.publicKey]);
+});
+
+test('only keys of the gateway are proven, each at most once, and not for ever', () => {
+  const [one, two, foreign] = [generateSshKey(), generateSshKey(), generateSshKey()];
+  const open = () => createHostKeys([one, two].map(({ privateKey }) => readPrivateKey(privateKey)));
+  const asking = (...keys: { publicKey: string }[]) =>
+    new WireReader(Buffer.concat(keys.map(({ publicKey }) => sshString(blobOf(publicKey)))));
+  const id = Buffer.alloc(32);
+  assert.ok(open().prove(id, asking(one, two)));
+  assert.equal(open().prove(id, asking()), undefined);
+  assert.equal(open().prove(id, asking(one, foreign)), undefined);
+  assert.equal(open().prove(id, asking(one, one, one)), undefined);
+  const hostKeys = open();
+  for (let n = 0; n < 4; n += 1) assert.ok(hostKeys.prove(id, asking(two)));
+  assert.equal(hostKeys.prove(id, asking(two)), undefined);
+});
+
+test('a login node is asked about a key without a login', { skip: whyNot }, async (t) => {
+  const lab = await openLab();
+  t.after(() => lab.close());
+  const { loginNode, username } = lab.route;
+  const publicKey = readFileSync(join(lab.dir, 'client.pub'), 'utf8');
+  const other = generateSshKey().publicKey;
+  assert.equal(await askKey({ loginNode, username, publicKey }), undefined);
+  assert.equal(await askKey({ loginNode, username, publicKey: other }), 'it does not take the key');
+  const wrong = { ...loginNode, hostKey: other };
+  assert.equal(await askKey({ loginNode: wrong, username, publicKey }), 'it shows another host key');
+  const [port = 0] = await freePorts(1);
+  assert.match(
+    (await askKey({ loginNode: { ...loginNode, port }, username, publicKey })) ?? '',
+    /^it cannot be reached \(.*ECONNREFUSED/,
+  );
+});
