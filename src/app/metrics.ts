@@ -3,10 +3,12 @@
  * knows of them: `watch` wraps the logger, and a table below says which event counts as what.
  */
 import type { RequestListener } from 'node:http';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import type { Config } from '../config/index.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../lib/log.ts';
 import { measureInstallation } from './installation-metrics.ts';
+import { type Counts, counter, gauge, histogram } from './metric-kinds.ts';
+import { syncCounts } from './sync-metrics.ts';
 
 export interface Metrics {
   /** The logger to hand to the parts: it counts each event and passes it on. */
@@ -16,7 +18,6 @@ export interface Metrics {
 }
 
 const quick = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const slow = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 /** Makes the metrics of one server; those of its files where its configuration is given. */
 export function createMetrics(now: () => number, config?: Config): Metrics {
@@ -57,8 +58,6 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
   };
 }
 
-type Counts = { [Name in EventName]?: (fields: LogEvents[Name]) => void };
-
 /** What each event counts as. */
 function createCounts(registry: Registry, now: () => number): Counts {
   return {
@@ -90,53 +89,6 @@ function httpCounts(registry: Registry): Counts {
       requests.inc({ api, operation, status });
       seconds.observe({ api, operation }, ms / 1000);
     },
-  };
-}
-
-function syncCounts(registry: Registry, now: () => number): Counts {
-  const passSeconds = histogram(
-    registry,
-    'andromeda_sync_pass_seconds',
-    'Time of one pass over a cluster, by outcome',
-    slow,
-    ['outcome'],
-  );
-  const convergenceSeconds = histogram(
-    registry,
-    'andromeda_sync_convergence_seconds',
-    'Time from a change until a cluster has applied it',
-    slow,
-  );
-  /** By cluster and side. */
-  const passedAt = new Map<string, { cluster: string; at: number }>();
-  gauge(
-    registry,
-    'andromeda_sync_lag_seconds',
-    'Time since the last pass over a cluster that went well',
-    ['cluster'],
-    (it) => {
-      it.reset();
-      // A cluster lags as its slower side does.
-      const oldest = new Map<string, number>();
-      for (const { cluster, at } of passedAt.values()) {
-        oldest.set(cluster, Math.min(at, oldest.get(cluster) ?? at));
-      }
-      for (const [cluster, at] of oldest) it.set({ cluster }, (now() - at) / 1000);
-    },
-  );
-  return {
-    'sync.passed': ({ cluster, side, ms }) => {
-      passedAt.set(`${cluster}/${side}`, { cluster, at: now() });
-      passSeconds.observe({ outcome: 'done' }, ms / 1000);
-    },
-    'sync.failed': ({ cluster, side, ms }) => {
-      // One that never went well has been lagging since it was first tried.
-      const key = `${cluster}/${side}`;
-      if (!passedAt.has(key)) passedAt.set(key, { cluster, at: now() });
-      passSeconds.observe({ outcome: 'failed' }, ms / 1000);
-    },
-    'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
-    'sync.released': ({ cluster, side }) => void passedAt.delete(`${cluster}/${side}`),
   };
 }
 
@@ -269,36 +221,4 @@ function storeCounts(registry: Registry): Counts {
     quick,
   );
   return { 'store.written': ({ ms }) => seconds.observe(ms / 1000) };
-}
-
-function counter(registry: Registry, name: string, help: string, labelNames: string[] = []) {
-  return new Counter({ name, help, labelNames, registers: [registry] });
-}
-
-function histogram(
-  registry: Registry,
-  name: string,
-  help: string,
-  buckets: number[],
-  labelNames: string[] = [],
-) {
-  return new Histogram({ name, help, labelNames, buckets, registers: [registry] });
-}
-
-/** `collect`, if there is one, sets it whenever it is asked for. */
-function gauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  labelNames: string[],
-  collect?: (it: Gauge) => void,
-): Gauge {
-  const options = { name, help, labelNames, registers: [registry] };
-  if (!collect) return new Gauge(options);
-  return new Gauge({
-    ...options,
-    collect() {
-      collect(this);
-    },
-  });
 }

@@ -165,12 +165,22 @@ export interface LogEvents {
   'audit.message.refused': SentMessage & { error: string; message: string };
   'audit.message.skipped': SentMessage;
 
-  'sync.passed': ClusterSide & { ms: number };
+  /** The first change that comes while everything is in force. */
+  'sync.changed': ClusterSide;
+  'sync.observed': ClusterSide;
+  /** `behindMs`: how long the oldest change has been waiting that is not in force; 0 where all are. */
+  'sync.passed': ClusterSide & { ms: number; behindMs: number };
   'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
   'sync.converged': ClusterSide & { ms: number };
   'sync.released': ClusterSide;
   'sync.refused': ClusterSide & { failure: string };
-  'sync.failed': ClusterSide & { error: Thrown; failures: number; retryMs: number; ms: number };
+  'sync.failed': ClusterSide & {
+    error: Thrown;
+    failures: number;
+    retryMs: number;
+    ms: number;
+    behindMs: number;
+  };
   'sync.notice.failed': { error: Thrown };
   'sync.sweep.failed': { error: Thrown };
 

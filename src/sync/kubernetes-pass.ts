@@ -50,5 +50,13 @@ export async function passKubernetes(
   await recordApplyFailure(store, id, 'kubernetes', failure, bound);
   const { activated, report } = observed.value;
   const message = [report.failure, failure].filter((text) => text !== null).join(' ') || null;
-  return { generation: 0, applied: false, activated, failure: message, wakeAt, retry };
+  return {
+    generation: 0,
+    applied: false,
+    activated,
+    inForce: failure === null,
+    failure: message,
+    wakeAt,
+    retry,
+  };
 }

@@ -2,6 +2,7 @@
 import type { Cluster } from '../domain/cluster.ts';
 import type { Side } from '../domain/side.ts';
 import { messageOf } from '../lib/error-message.ts';
+import type { Logger } from '../lib/log.ts';
 import { recordObserveFailure } from '../store/cluster-sides.ts';
 import { activateCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
@@ -16,6 +17,7 @@ export interface PassDeps {
   /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
   subjectIssuer: string | undefined;
   intervalMs: number;
+  log: Logger;
   now(): number;
   /** Ends the sessions on a cluster that are not allowed any more: people read why, before their account goes. */
   recheckSessions?: ((clusterId: string) => Promise<void>) | undefined;
@@ -34,6 +36,8 @@ export interface PassResult {
   generation: number;
   applied: boolean;
   activated: boolean;
+  /** Whether what the database wanted when the pass began is in force there. */
+  inForce: boolean;
   /** A message that names what a person must mend there. */
   failure: string | null;
   /** When a grant there ends by itself, in ms since 1970. */
@@ -65,7 +69,7 @@ interface Observation<R> {
  * made the cluster active.
  */
 export async function observeSide<R extends { controlPlaneReady: boolean }>(
-  { store, admission }: PassDeps,
+  { store, admission, log }: PassDeps,
   cluster: Cluster,
   { side, driver, record }: Observation<R>,
   signal: AbortSignal,
@@ -76,6 +80,7 @@ export async function observeSide<R extends { controlPlaneReady: boolean }>(
   });
   const activated = await admission(async () => {
     await record(report);
+    log.debug('sync.observed', { cluster: cluster.name, side });
     if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
     return store.write((tx) => activateCluster(tx, cluster.id));
   });

@@ -50,7 +50,8 @@ export async function passSlurm(
     report = await observe();
   }
   const { manifestGeneration: generation, failure } = report;
-  return { generation, applied: needed && !isApplyNeeded(manifest, report), activated, failure };
+  const inForce = manifest !== undefined && !isApplyNeeded(manifest, report);
+  return { generation, applied: needed && inForce, activated, inForce, failure };
 }
 
 /** Waits for work that may take long, observing at every interval: who may log in meanwhile depends on recent reports. */

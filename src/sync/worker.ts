@@ -60,7 +60,11 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
 
   nudge(): void {
     this.#dirty ||= 'changed';
-    this.#changedAt ??= performance.now();
+    if (this.#changedAt === undefined) {
+      const { log, side } = this.#options;
+      log.debug('sync.changed', { cluster: this.#name, side });
+      this.#changedAt = performance.now();
+    }
     if (this.#failures === 0) this.#gather();
   }
 
@@ -116,6 +120,8 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
         this.#options.onEnd();
         return undefined;
       }
+      // A change that is not in force yet goes on waiting.
+      if (!result.inForce) this.#changedAt = changed ?? started;
       this.#logResult(result, started, changed);
       this.#failures = result.retry ? this.#failures + 1 : 0;
       const nextMs = this.#untilWake(result.wakeAt);
@@ -134,17 +140,23 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
           failures,
           retryMs,
           ms: msSince(started),
+          behindMs: this.#behindMs(),
         });
       }
       return retryMs;
     }
   }
 
+  /** How long the oldest change has been waiting that is not in force. */
+  #behindMs(): number {
+    return this.#changedAt === undefined ? 0 : Math.max(1, msSince(this.#changedAt));
+  }
+
   #logResult(result: PassResult, started: number, changed: number | undefined): void {
     const { log, side } = this.#options;
     const about = { cluster: this.#name, side };
     const { applied, activated, generation, failure } = result;
-    log.debug('sync.passed', { ...about, ms: msSince(started) });
+    log.debug('sync.passed', { ...about, ms: msSince(started), behindMs: this.#behindMs() });
     if (failure !== this.#lastFailure && failure !== null) log.warn('sync.refused', { ...about, failure });
     this.#lastFailure = failure;
     if (!applied && !activated) return;

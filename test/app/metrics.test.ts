@@ -48,14 +48,16 @@ test('request IDs, and metrics on an address of their own', async (t) => {
       const text = await eventually(scrape, (now) =>
         /andromeda_sync_convergence_seconds_count [1-9]/.test(now),
       );
-      assert.match(text, /^andromeda_sync_lag_seconds\{cluster="alpha"\} [\d.]+$/m);
+      assert.match(text, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
+      assert.match(text, /^andromeda_sync_observed_age_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
+      assert.match(text, /^andromeda_sync_unapplied_seconds\{cluster="alpha",side="slurm"\} 0$/m);
       assert.match(text, /^andromeda_sync_pass_seconds_count\{outcome="done"\} [1-9]/m);
       assert.match(text, /^andromeda_store_write_seconds_count [1-9]/m);
       assert.match(text, /^andromeda_gateway_sessions 0$/m);
       assert.match(text, /^process_resident_memory_bytes \d+$/m);
       service.advance(30_000);
       const later = await scrape();
-      assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha"\} (29|3\d)/m);
+      assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} (29|3\d)/m);
     },
   );
 
@@ -95,6 +97,7 @@ test('a refused login is counted with its reason, and a warning by its event', a
     failures: 1,
     retryMs: 500,
     ms: 1200,
+    behindMs: 0,
   });
   assert.equal(lines.length, 1, 'what the level leaves out is counted and not written');
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -105,4 +108,53 @@ test('a refused login is counted with its reason, and a warning by its event', a
   assert.match(text, /andromeda_sync_pass_seconds_count\{outcome="failed"\} 1/);
   assert.match(text, /andromeda_log_events_total\{level="warn",event="sync.failed"\} 1/);
   assert.match(text, /andromeda_gateway_sessions 3/);
+});
+
+test('each side of a cluster has its own ages: of its last report, of its last pass, and of what it has not applied', async () => {
+  let now = 1_000_000;
+  const metrics = createMetrics(() => now);
+  const log = metrics.watch(createLogger('silent'));
+  const scrape = () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const response = { writeHead: () => response, end: resolve };
+    metrics.handler(() => 0)({ method: 'GET', url: '/metrics' } as never, response as never);
+    return promise;
+  };
+  const text = await scrapedOnce();
+  const age = (name: string, side: string) =>
+    Number(
+      RegExp(`^andromeda_sync_${name}\\{cluster="alpha",side="${side}"\\} (\\S+)$`, 'm').exec(text)?.[1] ??
+        NaN,
+    );
+  const ages = (side: string) =>
+    ['observed_age_seconds', 'lag_seconds', 'unapplied_seconds'].map((name) => age(name, side));
+  // It is observed while what it has to apply fails; the other side has everything.
+  assert.deepEqual(ages('slurm'), [10, 30, 27]);
+  assert.deepEqual(ages('kubernetes'), [30, 30, 0]);
+
+  async function scrapedOnce() {
+    const [slurm, kubernetes] = (['slurm', 'kubernetes'] as const).map((side) => ({
+      cluster: 'alpha',
+      side,
+    }));
+    for (const about of [slurm, kubernetes] as { cluster: string; side: 'slurm' | 'kubernetes' }[]) {
+      log.debug('sync.observed', about);
+      log.debug('sync.passed', { ...about, ms: 5, behindMs: 0 });
+    }
+    now += 3_000;
+    const about = { cluster: 'alpha', side: 'slurm' } as const;
+    log.debug('sync.changed', about);
+    now += 17_000;
+    log.debug('sync.observed', about);
+    log.warn('sync.failed', {
+      ...about,
+      error: new Error('no'),
+      failures: 1,
+      retryMs: 1,
+      ms: 5,
+      behindMs: 17_000,
+    });
+    now += 10_000;
+    return scrape();
+  }
 });
