@@ -18,21 +18,28 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
   before(async () => {
     lab = startSlurmLab();
     beta = driverOf(lab);
-    await beta.apply(manifest([ada]));
+    assert.equal((await beta.apply(manifest([ada]))).failure, null);
+    await converged([ada]);
   });
   after(() => lab?.[Symbol.dispose]());
   const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
   const converged = (people: readonly { username: string; uid: number }[]) =>
     assertConverged(lab, hosts, people);
+  /** Without a daemon until `back`, or the end of a test that fails. */
+  const without = (daemon: string) => {
+    lab.control('stop', daemon);
+    const back = () => lab.control('start', daemon);
+    return { back, [Symbol.dispose]: back };
+  };
 
   await t.test('a host that does not answer is left out, the others go on, and it catches up', async () => {
-    lab.control('stop', 'sshd-a1');
+    using sshd = without('sshd-a1');
     const next = manifest([ada, bob]);
     const report = await beta.apply(next);
     assert.deepEqual([report.manifestGeneration, report.failure], [next.generation, null]);
     assert.deepEqual(await accountsOn(lab, 'a1'), ['ada:30001']);
     assert.equal(await shell('head', 'runuser -u bob -- srun -w a2 id -un'), 'bob');
-    lab.control('start', 'sshd-a1');
+    sshd.back();
     assert.equal((await beta.observe()).drifted, true);
     assert.equal((await beta.apply(next)).drifted, undefined);
     await converged([ada, bob]);
@@ -40,7 +47,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
 
   await t.test('a controller that does not answer leaves what was confirmed confirmed', async () => {
     const before = await beta.observe();
-    lab.control('stop', 'sshd-head');
+    using sshd = without('sshd-head');
     const next = manifest([ada, bob, cy]);
     const report = await beta.apply(next);
     assert.equal(report.manifestGeneration, before.manifestGeneration);
@@ -51,7 +58,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
     assert.equal(report.loginNodes[0]?.up, false);
     // One that never saw it knows nothing of it.
     await assert.rejects(driverOf(lab).observe(), /127\.0\.0\.1:\d+ cannot be reached: .*Connection refused/);
-    lab.control('start', 'sshd-head');
+    sshd.back();
     assert.equal((await beta.apply(next)).manifestGeneration, next.generation);
     await converged([ada, bob, cy]);
   });

@@ -56,6 +56,25 @@ export interface Cluster {
 const limitMs = 90_000;
 /** Who looked last. */
 let latest: RealSlurmDriver | undefined;
+/** What was last reported and logged, for the message of an assertion. */
+let lastReport: SlurmReport | undefined;
+const lastLines: string[] = [];
+const keptLines = 12;
+
+function logger() {
+  if (process.env['ANDROMEDA_TEST_LOG']) return createLogger('debug');
+  return createLogger('info', (line) => {
+    lastLines.push(line);
+    lastLines.splice(0, lastLines.length - keptLines);
+  });
+}
+
+/** What the driver reported last, and the last lines of its log. */
+function whatWasReported(): string {
+  const { failure, drifted, manifestGeneration, scheduler } = lastReport ?? {};
+  const report = JSON.stringify({ failure, drifted, manifestGeneration, ready: scheduler?.ready });
+  return `the last report: ${report}; the log:\n${lastLines.join('')}`;
+}
 
 /** `live` unless the settings say otherwise. */
 export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): Cluster {
@@ -67,36 +86,38 @@ export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): C
     settings: lab.settings({ rollout: 'live', ...changes }),
     dataDir: `${lab.directory}/data`,
     endSessions: (loginNode) => ended.push(loginNode),
-    log: createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent'),
+    log: logger(),
   });
   const limit = () => AbortSignal.timeout(limitMs);
+  const observe = async (signal: AbortSignal) => {
+    latest = driver;
+    lastReport = await driver.observe(signal);
+    return lastReport;
+  };
   return {
     driver,
     ended,
-    observe() {
-      latest = driver;
-      return driver.observe(limit());
-    },
+    observe: () => observe(limit()),
     async apply(next, signal = limit()) {
-      if (latest !== driver) await driver.observe(signal);
-      latest = driver;
+      if (latest !== driver) await observe(signal);
       await driver.apply(next, signal);
-      return driver.observe(signal);
+      return observe(signal);
     },
   };
 }
 
 /** Names on a host, or in accounting, for a comparison. */
 export async function accountsOn(lab: SlurmLab, host: string): Promise<string[]> {
-  const { out } = await lab.on(
-    host,
-    `awk -F: '$3 >= 20000 && $3 < 60000 { print $1 ":" $3 }' /etc/passwd | sort`,
-  );
-  return out.split('\n').filter(Boolean);
+  return linesOf(lab, host, `awk -F: '$3 >= 20000 && $3 < 60000 { print $1 ":" $3 }' /etc/passwd | sort`);
 }
 
 export async function associations(lab: SlurmLab): Promise<string[]> {
-  const { out } = await lab.on('head', 'sacctmgr -nP show assoc account=physics format=user | sort');
+  return linesOf(lab, 'head', 'sacctmgr -nP show assoc account=physics format=user | sort');
+}
+
+async function linesOf(lab: SlurmLab, host: string, command: string): Promise<string[]> {
+  const { status, out } = await lab.on(host, command);
+  assert.equal(status, 0, `${host}: ${command} ended with ${status}: ${out}`);
   return out.split('\n').filter(Boolean);
 }
 
@@ -109,11 +130,16 @@ export async function assertConverged(
   const names = people.map(({ username, uid }) => `${username}:${uid}`).sort();
   const open =
     'awk -F: \'NR == FNR { gone[$1] = $8 == 1; next } $3 > 30000 && $3 < 60000 && !gone[$1] { print $1 ":" $3 }\'';
+  const assertNames = (where: string, actual: string[], expected: string[]) =>
+    assert.deepEqual(
+      actual,
+      expected,
+      `${where} has [${actual}] and should have [${expected}]; ${whatWasReported()}`,
+    );
   await Promise.all(
-    hosts.map(async (host) => {
-      const { out } = await lab.on(host, `${open} /etc/shadow /etc/passwd | sort`);
-      assert.deepEqual(out.split('\n').filter(Boolean), names, host);
-    }),
+    hosts.map(async (host) =>
+      assertNames(host, await linesOf(lab, host, `${open} /etc/shadow /etc/passwd | sort`), names),
+    ),
   );
-  assert.deepEqual(await associations(lab), people.map(({ username }) => username).sort());
+  assertNames('accounting', await associations(lab), people.map(({ username }) => username).sort());
 }

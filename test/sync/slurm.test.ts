@@ -1,16 +1,19 @@
 /** The parts of the Slurm driver that need no cluster. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { rmdirSync, writeFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { promisify } from 'node:util';
 import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
 import { type Facts, readFacts } from '../../src/sync/drivers/slurm/facts.ts';
 import { hostsOf, loginNodesOf } from '../../src/sync/drivers/slurm/hosts.ts';
 import { expandHosts, jobOf, machineOf } from '../../src/sync/drivers/slurm/nodes.ts';
 import { reportOf } from '../../src/sync/drivers/slurm/report.ts';
+import { configuration } from '../../src/sync/drivers/slurm/script/configuration.ts';
 import { prelude } from '../../src/sync/drivers/slurm/script/prelude.ts';
 import { render } from '../../src/sync/drivers/slurm/script/render.ts';
+import { scripts } from '../../src/sync/drivers/slurm/script/scripts.ts';
 import { readReport, scriptOf } from '../../src/sync/drivers/slurm/script.ts';
 import { createShell, HostError } from '../../src/sync/drivers/slurm/shell.ts';
 import { eventually } from '../support/app.ts';
@@ -126,6 +129,37 @@ test('a script that came only in part does nothing', () => {
     assert.notEqual(status, 0);
     assert.match(stderr, /came only in part|cannot be (made|written)|unterminated|Permission denied/i);
   }
+});
+
+test('hosts that share the directory of the configuration put the same into it at the same time', async () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'slurm.conf');
+  writeFileSync(file, 'old\n');
+  const results = await Promise.all(
+    ['a1', 'a2', 'a3', 'a4'].map((host) => {
+      const own = join(directory.path, host);
+      const script = `${prelude}${scripts}${configuration}
+        host=${host} S=${own} T=${own}
+        mkdir "$S" && echo "token of $host" > "$S/token" && echo new > "$S/wanted"
+        for number in $(seq 20); do
+          echo "$number" | keep_script ${directory.path}/50-$number
+          replace "$S/wanted" ${file}
+        done`;
+      return promisify(execFile)('sh', ['-c', script]).then(
+        () => 'done',
+        (error) => error.stderr,
+      );
+    }),
+  );
+  assert.deepEqual(results, ['done', 'done', 'done', 'done']);
+  assert.equal(readFileSync(file, 'utf8'), 'new\n');
+  assert.equal(readFileSync(join(directory.path, '50-20'), 'utf8'), '20\n');
+  const made = Array.from({ length: 20 }, (_, index) => `50-${index + 1}`);
+  assert.deepEqual(
+    readdirSync(directory.path).sort(),
+    [...made, 'a1', 'a2', 'a3', 'a4', 'slurm.conf'].sort(),
+    'nothing else is left',
+  );
 });
 
 test('our part of a configuration file replaces what it names, and goes again without a trace', () => {

@@ -110,9 +110,11 @@ keep_current() {
 }
 # replace NEW FILE: whole, with the rights of the one that was there.
 replace() {
-  if [ -e "$2" ]; then cp -p "$2" "$2.andromeda" && cat "$1" > "$2.andromeda"
-  else cp "$1" "$2.andromeda" && chmod 644 "$2.andromeda"; fi &&
-    mv -f "$2.andromeda" "$2" || { rm -f "$2.andromeda"; abort "$2 cannot be written"; }
+  local new
+  new=$(beside "$2")
+  if [ -e "$2" ]; then cp -p "$2" "$new" && cat "$1" > "$new"
+  else cp "$1" "$new" && chmod 644 "$new"; fi &&
+    mv -f "$new" "$2" || { rm -f "$new"; abort "$2 cannot be written"; }
 }
 
 apply_configuration() {

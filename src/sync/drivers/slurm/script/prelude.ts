@@ -21,6 +21,10 @@ boot_id() { cat /proc/sys/kernel/random/boot_id 2>/dev/null; }
 # Replaces a file of ours whole, from standard input.
 keep() { cat > "$1.new" && mv -f "$1.new" "$1" || abort "$1 cannot be written"; }
 
+# Where a file is written before it takes the place of another. Hosts may share the directory and write the same at the same
+# time, so that the name is this host's alone; it is hidden, since Slurm runs whatever it finds there.
+beside() { printf '%s/.%s.andromeda.%s' "$(dirname "$1")" "$(basename "$1")" "$(cat "$S/token")"; }
+
 is_owed() { [ -f "$S/owed" ] && grep -qxF "$1" "$S/owed"; }
 owe() { is_owed "$1" || printf '%s\n' "$1" >> "$S/owed" || abort "$S/owed cannot be written"; }
 clear_owed() { [ ! -f "$S/owed" ] || { grep -vxF "$1" "$S/owed" | keep "$S/owed"; }; }

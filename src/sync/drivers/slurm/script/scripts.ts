@@ -22,11 +22,11 @@ apply_scripts() {
   done
 }
 keep_script() {
+  local new
   cat > "$S/script.new" || abort "$S/script.new cannot be written"
   if cmp -s "$S/script.new" "$1"; then rm "$S/script.new"; return 0; fi
-  # Hosts may share the directory, and write the same to it at the same time.
-  chmod 755 "$S/script.new" && cp -p "$S/script.new" "$1.andromeda" && mv -f "$1.andromeda" "$(dirname "$1")/.new-$$" &&
-    mv -f "$(dirname "$1")/.new-$$" "$1" || cmp -s "$S/script.new" "$1" || abort "$1 cannot be written"
+  new=$(beside "$1")
+  chmod 755 "$S/script.new" && cp -p "$S/script.new" "$new" && mv -f "$new" "$1" || { rm -f "$new"; abort "$1 cannot be written"; }
   rm -f "$S/script.new"
 }
 
