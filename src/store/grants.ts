@@ -14,7 +14,7 @@ export async function listGrantedClusters(
   who: { userId: string; organizationId: string },
   now: number,
 ): Promise<string[]> {
-  const rows = await liveGrants(db, now)
+  const rows = await liveGrants(db, toTime(now))
     .where('g.user_id', '=', who.userId)
     .innerJoin('clusters', 'clusters.id', 'g.resource_id')
     .select('g.resource_id')
@@ -26,12 +26,16 @@ export async function listGrantedClusters(
 
 /** A person's live grants, oldest first. */
 export async function listLiveGrants(db: Reader, userId: string, now: number): Promise<Grant[]> {
-  return (await shownGrants(liveGrants(db, now)).where('g.user_id', '=', userId).execute()).map(grantOf);
+  return (
+    await shownGrants(liveGrants(db, toTime(now)))
+      .where('g.user_id', '=', userId)
+      .execute()
+  ).map(grantOf);
 }
 
 /** Everybody's live grants, oldest first. */
 export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[]> {
-  return (await shownGrants(liveGrants(db, now)).execute()).map(grantOf);
+  return (await shownGrants(liveGrants(db, toTime(now))).execute()).map(grantOf);
 }
 
 /** A grant, live or not. */
@@ -75,7 +79,7 @@ export async function hasLiveGrant(
   clusterId: string,
   now: number,
 ): Promise<boolean> {
-  const row = await liveGrants(db, now)
+  const row = await liveGrants(db, toTime(now))
     .where('g.user_id', '=', userId)
     .select('g.id')
     .where('g.resource_id', '=', clusterId)
@@ -146,12 +150,12 @@ export const listClustersOfGrants = prepared((db, userId: string) =>
     .where('resource_grants.revoked_at', 'is', null),
 );
 
-/** The grants (`g`) that are live at a moment: the beginning of every query that reads them. */
-export function liveGrants(db: Reader, now: number) {
+/** The grants (`g`) that are live at a time (RFC 3339): the beginning of every query that reads them. */
+export function liveGrants(db: Reader, at: string) {
   return db
     .selectFrom('resource_grants as g')
     .where('g.revoked_at', 'is', null)
-    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', toTime(now))]));
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', at)]));
 }
 
 /** The IDs of all grants that a person ever had on a cluster, live or not: only to know by them what should be gone. */

@@ -6,6 +6,8 @@ import { keysIncluding } from '../domain/permission.ts';
 import { findBound } from './cluster-sides.ts';
 import { listEverGranted, liveGrants } from './grants.ts';
 import type { Reader, Store } from './index.ts';
+import { prepared } from './prepared.ts';
+import { fromTime, toTime } from './time.ts';
 
 type Source = Pick<Store, 'read' | 'lapses'>;
 
@@ -21,14 +23,7 @@ export async function findKubernetesAccess(
   const signedInAfter = lapses.signedInAfter();
   const [members, grants, subjects] = await Promise.all([
     listMembers(db, cluster.organizationId, signedInAfter),
-    grantsOn(db, cluster.id, now)
-      .innerJoin('users as u', 'u.id', 'g.user_id')
-      .where('u.lifecycle_state', '=', 'active')
-      .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
-      .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
-      .select(['g.relation', 'g.scope', 'g.role_id'])
-      .orderBy('g.id')
-      .execute(),
+    grantsOf(db, cluster.id, toTime(now), signedInAfter),
     issuer === undefined ? new Map<string, string[]>() : subjectsAt(db, issuer),
   ]);
   const person = (row: { user_id: string; primary_email: string; preferred_username: string | null }) => ({
@@ -73,51 +68,37 @@ export async function findNextExpiry(
   clusterId: string,
   now: number,
 ): Promise<number | undefined> {
-  const row = await grantsOn(db, clusterId, now)
+  const [row] = await expiriesOf(db, clusterId, toTime(now));
+  return row?.expires_at == null ? undefined : fromTime(row.expires_at);
+}
+
+const grantsOf = prepared((db, clusterId: string, at: string, signedInAfter: string) =>
+  grantsOn(db, clusterId, at)
+    .innerJoin('users as u', 'u.id', 'g.user_id')
+    .where('u.lifecycle_state', '=', 'active')
+    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
+    .select(['g.relation', 'g.scope', 'g.role_id'])
+    .orderBy('g.id'),
+);
+
+const expiriesOf = prepared((db, clusterId: string, at: string) =>
+  grantsOn(db, clusterId, at)
     .select('g.expires_at')
     .where('g.expires_at', 'is not', null)
     .orderBy('g.expires_at')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.expires_at == null ? undefined : Date.parse(row.expires_at);
-}
+    .limit(1),
+);
 
-function grantsOn(db: Reader, clusterId: string, now: number) {
-  return liveGrants(db, now).where('g.resource_id', '=', clusterId);
+function grantsOn(db: Reader, clusterId: string, at: string) {
+  return liveGrants(db, at).where('g.resource_id', '=', clusterId);
 }
 
 /** The members who may use Kubernetes by role or by key. */
 async function listMembers(db: Reader, organizationId: string, signedInAfter: string) {
   const [members, granted] = await Promise.all([
-    db
-      .selectFrom('memberships as m')
-      .innerJoin('users as u', 'u.id', 'm.user_id')
-      .select(['m.user_id', 'm.role', 'u.primary_email', 'u.preferred_username'])
-      .where('m.org_id', '=', organizationId)
-      .where('m.lifecycle_state', '=', 'active')
-      .where('u.lifecycle_state', '=', 'active')
-      .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
-      .where((eb) =>
-        eb.or([
-          eb('m.role', '!=', 'member'),
-          eb.exists(
-            eb
-              .selectFrom('member_permissions as p')
-              .select('p.user_id')
-              .where('p.org_id', '=', organizationId)
-              .whereRef('p.user_id', '=', 'm.user_id')
-              .where('p.permission', 'in', keys),
-          ),
-        ]),
-      )
-      .orderBy('m.user_id')
-      .execute(),
-    db
-      .selectFrom('member_permissions')
-      .select(['user_id', 'permission'])
-      .where('org_id', '=', organizationId)
-      .where('permission', 'in', keys)
-      .execute(),
+    membersOf(db, organizationId, signedInAfter),
+    permissionsIn(db, organizationId),
   ]);
   const permissions = Map.groupBy(granted, (row) => row.user_id);
   return members.map((member) => ({
@@ -125,6 +106,39 @@ async function listMembers(db: Reader, organizationId: string, signedInAfter: st
     permissions: (permissions.get(member.user_id) ?? []).map((row) => row.permission),
   }));
 }
+
+const membersOf = prepared((db, organizationId: string, signedInAfter: string) =>
+  db
+    .selectFrom('memberships as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .select(['m.user_id', 'm.role', 'u.primary_email', 'u.preferred_username'])
+    .where('m.org_id', '=', organizationId)
+    .where('m.lifecycle_state', '=', 'active')
+    .where('u.lifecycle_state', '=', 'active')
+    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .where((eb) =>
+      eb.or([
+        eb('m.role', '!=', 'member'),
+        eb.exists(
+          eb
+            .selectFrom('member_permissions as p')
+            .select('p.user_id')
+            .where('p.org_id', '=', organizationId)
+            .whereRef('p.user_id', '=', 'm.user_id')
+            .where('p.permission', 'in', keys),
+        ),
+      ]),
+    )
+    .orderBy('m.user_id'),
+);
+
+const permissionsIn = prepared((db, organizationId: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select(['user_id', 'permission'])
+    .where('org_id', '=', organizationId)
+    .where('permission', 'in', keys),
+);
 
 async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
   const rows = await db

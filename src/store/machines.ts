@@ -72,13 +72,8 @@ export async function recordMachines(
       .execute();
   }
   const isAll = isKnown && others.length === 0;
-  await tx.db
-    .updateTable('machines')
-    .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
-    .where('cluster_id', '=', clusterId)
-    .where('retired_at', 'is', null)
-    .$if(!isAll, (update) => update.where('name', 'in', names))
-    .execute();
+  if (isAll) await updateSeen(tx.db, clusterId, at);
+  else await seen(tx.db, clusterId, at).where('name', 'in', names).execute();
   for (const [name, report] of reported) {
     await tx.db
       .insertInto('machines')
@@ -97,6 +92,16 @@ export async function recordMachines(
       .execute();
   }
 }
+
+function seen(db: Reader, clusterId: string, at: string) {
+  return db
+    .updateTable('machines')
+    .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
+    .where('cluster_id', '=', clusterId)
+    .where('retired_at', 'is', null);
+}
+
+const updateSeen = prepared(seen);
 
 const machinesOf = prepared((db, clusterId: string) =>
   db

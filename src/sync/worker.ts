@@ -182,10 +182,11 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     return retryDelay(this.#failures, Math.random(), this.#options.deps.intervalMs);
   }
 
-  /** An interval, or less where a grant ends before that. */
+  /** An interval, or less where a grant ends before that. With jitter: workers that start together would stay together. */
   #untilWake(wakeAt: number | undefined): number {
     const { intervalMs, now } = this.#options.deps;
-    return wakeAt === undefined ? intervalMs : Math.max(0, Math.min(intervalMs, wakeAt - now()));
+    const nextMs = Math.round(intervalMs * (1 - Math.random() / 5));
+    return wakeAt === undefined ? nextMs : Math.max(0, Math.min(nextMs, wakeAt - now()));
   }
 }
 
