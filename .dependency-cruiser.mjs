@@ -17,6 +17,10 @@ const folders = {
   platform: [['domain', 'store', 'api'], 'an API shares state with other folders through the store only'],
   identity: [['domain', 'store'], 'who someone is does not depend on what they ask for'],
   audit: [['domain', 'store'], 'it reads the trail, and knows nothing of what entries are about'],
+  backup: [
+    ['domain', 'store', 'ssh'],
+    'it copies what the store has, and knows nothing of what that is about',
+  ],
   gateway: [['domain', 'store', 'ssh'], 'the login decision is handed to it; it only obeys'],
   'gateway-process': [
     ['domain', 'gateway'],
@@ -35,6 +39,7 @@ const folders = {
       'platform',
       'identity',
       'audit',
+      'backup',
       'gateway',
       'gateway-process',
       'ssh',
@@ -45,7 +50,7 @@ const folders = {
     'it composes the service, and knows nothing of the command line',
   ],
   host: [
-    ['domain', 'store', 'api', 'identity', 'ssh', 'http', 'config', 'app'],
+    ['domain', 'store', 'api', 'identity', 'ssh', 'http', 'config', 'backup', 'app'],
     'it starts the service, and is started by main',
   ],
 };
@@ -60,6 +65,8 @@ const packages = {
   kysely: [['store'], 'queries live in one folder'],
   'oidc-provider': [['identity'], 'the embedded issuer is a part of identity'],
   '@kubernetes/client-node': [['sync'], 'only a driver speaks with API servers'],
+  s3mini: [['backup'], 'backups alone are kept elsewhere'],
+  'age-encryption': [['backup'], 'backups alone leave the machine'],
   'node-pty': [['sync/drivers/simulated/login-node'], 'terminals exist on login nodes only'],
 };
 

@@ -11,11 +11,20 @@ process.on('SIGUSR1', () => {});
 // What comes while the server is loaded counts as well.
 const signals = process.argv[2] === 'serve' ? listenForSignals() : undefined;
 keepCompiled();
-void (process.argv[2] === 'gateway' ? gatewayProcess() : main());
+const roles: Record<string, () => Promise<void>> = {
+  gateway: gatewayProcess,
+  'backup-process': backupProcess,
+};
+void (roles[process.argv[2] ?? ''] ?? main)();
 
 /** The service starts it, and it must not carry what the command line and the server need. */
 async function gatewayProcess(): Promise<void> {
   (await import('./gateway-process/role.ts')).runGatewayProcess(process.argv.slice(3));
+}
+
+/** The service starts it too: a backup takes as long as the database is large. */
+async function backupProcess(): Promise<void> {
+  await (await import('./backup/role.ts')).runBackupProcess();
 }
 
 async function main(): Promise<void> {
@@ -26,6 +35,7 @@ async function main(): Promise<void> {
     listKeys: async (options) => (await import('./host/keys.ts')).listKeys(options),
     stepKey: async (...args) => (await import('./host/keys.ts')).stepKey(...args),
     backup: async (...args) => (await import('./host/backup.ts')).backup(...args),
+    listBackups: async (options) => (await import('./host/backup.ts')).listKept(options),
     restore: async (...args) => (await import('./host/backup.ts')).restore(...args),
     check: async (options) => (await import('./host/check.ts')).check(options),
     doctor: async (options) => (await import('./host/doctor.ts')).doctor(options),

@@ -4,7 +4,9 @@
  */
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
 import { startAudit } from '../audit/index.ts';
+import { startBackups } from '../backup/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 import type { Lab } from '../domain/lab.ts';
 import type { SessionFilter } from '../gateway/index.ts';
@@ -117,8 +119,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const loop = await startSync({ ...common, ...keys, gateway });
     parts.defer(() => loop.stop());
     parts.defer(() => stopAll(fronts));
-
-    parts.defer(warmSoon(issuer, log));
+    startLater(parts, { ...common, issuer });
     await passwordsSet;
     const started = parts.move();
     return {
@@ -209,6 +210,18 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
   const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});
   return { passwordsSet };
+}
+
+/** What nobody who waits for the start waits for. */
+function startLater(
+  parts: AsyncDisposableStack,
+  deps: { config: Config; issuer: TokenIssuer; log: Logger; now(): number },
+): void {
+  const { config, issuer, log, now } = deps;
+  const { backup: settings, dataDir, files } = config;
+  const { version } = manifest;
+  parts.defer(startBackups({ settings, dataDir, version, elsewhere: () => files, log, now }));
+  parts.defer(warmSoon(issuer, log));
 }
 
 /** Loads what sign-ins need after a while. Returns how to cancel that. */

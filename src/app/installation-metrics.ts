@@ -6,7 +6,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { listCertificates } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
 import { build } from '../lib/packaging.ts';
-import { readLastBackup } from '../store/last-backup.ts';
+import { readBackupFailure, readLastBackup } from '../store/last-backup.ts';
 
 export function measureInstallation(registry: Registry, config: Config): void {
   const add = (name: string, help: string, labelNames: string[], measure: (gauge: Gauge) => void) =>
@@ -48,6 +48,12 @@ export function measureInstallation(registry: Registry, config: Config): void {
     'When the last backup was made, in seconds since 1970; 0 where none was',
     [],
     (gauge) => gauge.set(Date.parse(readLastBackup(dataDir)?.at ?? '1970-01-01T00:00:00Z') / 1000),
+  );
+  add(
+    'andromeda_backup_failures',
+    'Backups by themselves that failed since the last that did not',
+    [],
+    (gauge) => gauge.set(readBackupFailure(dataDir)?.failures ?? 0),
   );
 }
 

@@ -4,7 +4,13 @@ import { usage } from './exit.ts';
 import { example } from './flags.ts';
 import { interruptible } from './interrupt.ts';
 import { startProgress } from './progress.ts';
-import type { CheckOptions, InstallationOptions, ServerCommands, ServiceOptions } from './server-commands.ts';
+import type {
+  CheckOptions,
+  InstallationOptions,
+  RestoreOptions,
+  ServerCommands,
+  ServiceOptions,
+} from './server-commands.ts';
 
 /** Adds them all. */
 export function addInstallation(
@@ -26,28 +32,8 @@ export function addInstallation(
     .option('--quiet', 'only print what is not well', false)
     .addHelpText('after', example('andromeda doctor --config andromeda.yaml'))
     .action(async (options: CheckOptions) => finish(await server.doctor(options)));
-  which(
-    program
-      .command('backup')
-      .description('write the whole installation to a file while it runs, and check it'),
-  )
-    .argument('<file>', 'where to; an older backup there is replaced')
-    .addHelpText('after', example('andromeda backup /srv/backup/andromeda.db --config andromeda.yaml'))
-    .action(async (file: string, options: InstallationOptions) => {
-      const progress = startProgress();
-      const onProgress = (part: number) => progress.show(`${Math.floor(part * 100)} %`);
-      finish(
-        await interruptible('Cancelled; no backup was made.', (signal) =>
-          server.backup(file, checked(options), { onProgress, signal }),
-        ).finally(() => progress.end()),
-      );
-    });
-  which(program.command('restore').description('put a backup in place of what the data directory holds'))
-    .argument('<file>', 'what `andromeda backup` wrote')
-    .addHelpText('after', example('andromeda restore /srv/backup/andromeda.db --config andromeda.yaml'))
-    .action(async (file: string, options: InstallationOptions) =>
-      finish(await server.restore(file, checked(options))),
-    );
+  addBackup(program, server, finish);
+  addRestore(program, server, finish);
 
   const service = program
     .command('service')
@@ -73,6 +59,55 @@ export function addInstallation(
     );
 }
 
+function addBackup(program: Command, server: ServerCommands, finish: (status: number) => void): void {
+  which(
+    program
+      .command('backup')
+      .description('write the whole installation to a file while it runs, and check it'),
+  )
+    .argument('[file]', 'where to; left out: to where the configuration keeps backups')
+    .option('--list', 'only print which are kept there')
+    .addHelpText(
+      'after',
+      example('andromeda backup /srv/backup/andromeda.db --config andromeda.yaml', 'andromeda backup --list'),
+    )
+    .action(async (file: string | undefined, { list, ...options }: InstallationOptions & { list?: true }) => {
+      if (list && file !== undefined) throw usage('Give either <file> or --list, not both.');
+      if (list) return finish(await server.listBackups(checked(options)));
+      const progress = startProgress();
+      const onProgress = (part: number) => progress.show(`${Math.floor(part * 100)} %`);
+      finish(
+        await interruptible('Cancelled; no backup was made.', (signal) =>
+          server.backup(file, checked(options), { onProgress, signal }),
+        ).finally(() => progress.end()),
+      );
+    });
+}
+
+function addRestore(program: Command, server: ServerCommands, finish: (status: number) => void): void {
+  which(program.command('restore').description('put a backup in place of what the data directory holds'))
+    .argument('[file]', 'a backup: a file, s3://BUCKET/NAME, or newest')
+    .option('--identity <file>', 'the private key that decrypts it: of age, or of SSH')
+    .option('--drill', 'change nothing: restore it beside, check it, and remove it again')
+    .addHelpText(
+      'after',
+      example(
+        'andromeda restore /srv/backup/andromeda.db --config andromeda.yaml',
+        'andromeda restore newest --identity backup-key.txt',
+        'andromeda restore --drill --identity backup-key.txt',
+      ),
+    )
+    .action(async (file: string | undefined, options: RestoreOptions) => {
+      if (file === undefined && !options.drill)
+        throw usage('Say what to restore: a file, s3://BUCKET/NAME, or newest.');
+      finish(
+        await interruptible('Cancelled; nothing was changed.', (signal) =>
+          server.restore(file, checked(options), signal),
+        ),
+      );
+    });
+}
+
 function which(command: Command): Command {
   return command.addOption(configOption()).option('--data <dir>', 'its data directory, in place of that');
 }
@@ -84,7 +119,7 @@ function configOption(): Option {
   );
 }
 
-function checked(options: InstallationOptions): InstallationOptions {
+function checked<Options extends InstallationOptions>(options: Options): Options {
   if (options.config !== undefined && options.data !== undefined)
     throw usage('Give either --config or --data, not both.');
   return options;

@@ -19,6 +19,11 @@ export interface InstallationOptions {
   data?: string;
 }
 
+export interface RestoreOptions extends InstallationOptions {
+  identity?: string;
+  drill?: true;
+}
+
 export interface CheckOptions {
   config?: string;
   quiet: boolean;
@@ -46,14 +51,16 @@ export interface ServerCommands {
   listKeys(options: KeyOptions): Promise<number>;
   /** Takes a step with one of the service's own keys. Resolves to the exit status. */
   stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number>;
-  /** Writes the installation to a file. Resolves to the exit status. */
+  /** Writes the installation to a file, or to where the configuration keeps backups. Resolves to the exit status. */
   backup(
-    file: string,
+    file: string | undefined,
     options: InstallationOptions,
     waiting: { onProgress(part: number): void; signal: AbortSignal },
   ): Promise<number>;
-  /** Restores a backup. Resolves to the exit status. */
-  restore(file: string, options: InstallationOptions): Promise<number>;
+  /** Prints the backups that are kept. Resolves to the exit status. */
+  listBackups(options: InstallationOptions): Promise<number>;
+  /** Restores a backup, or tries to. Resolves to the exit status. */
+  restore(source: string | undefined, options: RestoreOptions, signal: AbortSignal): Promise<number>;
   /** Says whether the service could start from a configuration. Resolves to the exit status. */
   check(options: CheckOptions): Promise<number>;
   /** Says whether an installation is well. Resolves to the exit status. */

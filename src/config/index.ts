@@ -4,7 +4,9 @@ import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
+import { type Address, hostInUrl, isLoopback, isWildcard, readAddress } from './addresses.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
+import { type BackupSettings, backupSchema, listBackupFiles, type RawBackup, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
 import {
   type GatewayLimitsConfig,
@@ -14,10 +16,7 @@ import {
 } from './gateway-limits.ts';
 import { readSettings } from './settings-file.ts';
 
-export interface Address {
-  host: string;
-  port: number;
-}
+export type { Address } from './addresses.ts';
 
 export interface HttpConfig {
   listen: Address;
@@ -31,6 +30,8 @@ export type ProxyProtocol = 'required' | 'optional' | 'off';
 export interface Config {
   /** Whether this is the demonstration, in which everything is for trying. */
   demo: boolean;
+  /** The files that it consists of: itself, and those it names. */
+  files: readonly string[];
   dataDir: string;
   platform: HttpConfig;
   business: HttpConfig;
@@ -73,6 +74,8 @@ export interface Config {
   access: AccessPolicy;
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   audit: AuditSettings;
+  /** Backups that the service makes by itself; undefined: none. */
+  backup: BackupSettings | undefined;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
   /** A lab file for an empty database. */
@@ -116,6 +119,7 @@ interface RawConfig {
   access?: AccessPolicy;
   log?: { level?: Config['log']['level'] };
   audit?: RawAudit;
+  backup?: RawBackup;
   metrics?: RawHttp;
   seed?: string;
 }
@@ -170,6 +174,7 @@ const schema = section({
   access: section({ maxDaysWithoutSignIn: days, keyMaxDays: days }),
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   audit: auditSchema,
+  backup: backupSchema,
   metrics: http,
   seed: text,
 });
@@ -186,11 +191,14 @@ export function listConfigFiles(file: string): string[] {
 }
 
 function listNamedFiles(raw: RawConfig, file: string): string[] {
-  const { platform, business, identity, audit, metrics, seed } = raw;
+  const { platform, business, identity, audit, backup, metrics, seed } = raw;
   const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
-  const named = [...pairs.flatMap(({ cert, key }) => [cert, key]), ...listAuditFiles(audit), seed].filter(
-    (path) => path !== undefined,
-  );
+  const named = [
+    ...pairs.flatMap(({ cert, key }) => [cert, key]),
+    ...listAuditFiles(audit),
+    ...(backup ? listBackupFiles(backup) : []),
+    seed,
+  ].filter((path) => path !== undefined);
   const here = dirname(resolve(file));
   return [resolve(file), ...named.map((path) => resolve(here, path))];
 }
@@ -215,6 +223,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const dataDir = here(raw.dataDir ?? './data');
   const config: Config = {
     demo: false,
+    files: own,
     dataDir,
     platform: readHttp(source, 'platform', raw.platform, 8080),
     business: readHttp(source, 'business', raw.business, 8081),
@@ -236,6 +245,9 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       read: (name, path) => readFile(file, name, path),
       readSecret: (name, path) => readSecret(file, name, path),
     }),
+    backup:
+      raw.backup &&
+      readBackup(raw.backup, { at: here, dataDir, invalid: (sentence) => invalid(file, sentence) }),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
@@ -255,7 +267,7 @@ function readHttp(
   given: RawHttp = {},
   defaultPort: number,
 ): HttpConfig {
-  const listen = address(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
+  const listen = readAddress(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
   const files = given.tls && { certFile: here(given.tls.cert), keyFile: here(given.tls.key) };
   const tls = files && {
     ...files,
@@ -281,7 +293,7 @@ function readHttp(
 }
 
 function readGateway(file: string, given: NonNullable<RawConfig['gateway']>): Config['gateway'] {
-  const listen = address(file, 'gateway.listen', given.listen ?? '127.0.0.1:2222');
+  const listen = readAddress(file, 'gateway.listen', given.listen ?? '127.0.0.1:2222');
   if (given.hostname === undefined && isWildcard(listen.host)) {
     throw invalid(
       file,
@@ -342,15 +354,6 @@ function refuseSharedAddresses(file: string, config: Config): void {
   }
 }
 
-function address(file: string, name: string, value: string): Address {
-  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? [];
-  const host = bracketed ?? plain;
-  if (host === undefined || Number(digits) > 65_535) {
-    throw invalid(file, `${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`);
-  }
-  return { host, port: Number(digits) };
-}
-
 function proxies(file: string, entries: readonly string[]): readonly string[] {
   try {
     createTrustedProxies(entries);
@@ -375,18 +378,6 @@ function readSecret(file: string, name: string, path: string): Buffer {
   if (others !== 0)
     throw invalid(file, `${name}: ${path} can be read or written by others. chmod 600 ${path}`);
   return content;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
-function isWildcard(host: string): boolean {
-  return host === '0.0.0.0' || /^[0:]+$/.test(host);
-}
-
-function hostInUrl(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 function invalid(file: string, message: string): DomainError {

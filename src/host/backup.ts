@@ -1,8 +1,11 @@
 /** `andromeda backup` and `andromeda restore`: an installation in one file, on the host itself. */
 import { resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
+import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
-import { requireOwner } from '../store/lock.ts';
+import { DomainError } from '../domain/error.ts';
+import { makeDataDir, requireOwner } from '../store/lock.ts';
+import type { Restored } from '../store/restore.ts';
 import { findConfig } from './installation.ts';
 import { runCommand } from './run-command.ts';
 
@@ -12,51 +15,148 @@ export interface InstallationOptions {
   data?: string;
 }
 
-/** Writes a backup. `onProgress` is called with how much is done, from 0 to 1. Resolves to the exit status. */
+export interface RestoreOptions extends InstallationOptions {
+  /** The file with the private key. */
+  identity?: string;
+  /** Only try it, beside everything else. */
+  drill?: true;
+}
+
+interface Installation {
+  dataDir: string;
+  files: string[];
+  settings: BackupSettings | undefined;
+}
+
+/**
+ * Writes a backup: to a file, or where the configuration keeps them. `onProgress` is called with how much is copied, from 0 to 1.
+ * Resolves to the exit status.
+ */
 export async function backup(
-  file: string,
+  file: string | undefined,
   options: InstallationOptions,
   waiting: { onProgress(part: number): void; signal: AbortSignal },
 ): Promise<number> {
   return runCommand(async () => {
-    const { dataDir, files } = installationOf(options);
+    const installation = installationOf(options);
+    const { dataDir, files } = installation;
     requireOwner(dataDir);
+    const from = {
+      madeAt: new Date().toISOString(),
+      version: manifest.version,
+      elsewhere: files,
+      ...waiting,
+    };
+    if (file === undefined) return keep(installation, from);
     const { writeBackup } = await import('../store/backup.ts');
-    const from = { madeAt: new Date().toISOString(), version: manifest.version, elsewhere: files };
-    const { bytes, missing } = await writeBackup(dataDir, resolve(file), { ...from, ...waiting });
-    for (const path of missing) process.stderr.write(`${path} is not in it: it cannot be read.\n`);
-    return `${file}: ${(bytes / 2 ** 20).toFixed(1)} MiB, checked. It holds ${dataDir} and the files that the configuration and the clusters
+    const { bytes, missing } = await writeBackup(dataDir, resolve(file), from);
+    sayMissing(missing);
+    return `${file}: ${mebibytes(bytes)}, checked. It holds ${dataDir} and the files that the configuration and the clusters
 name, keys included: keep it as secret.
 `;
   });
 }
 
-/** Puts a backup in place. Resolves to the exit status. */
-export async function restore(file: string, options: InstallationOptions): Promise<number> {
+async function keep(
+  { dataDir, settings }: Installation,
+  from: { madeAt: string; version: string; elsewhere: string[] },
+): Promise<string> {
+  const { keepBackup } = await import('../backup/keep.ts');
+  const kept = await keepBackup({ settings: requireSettings(settings), dataDir, ...from });
+  sayMissing(kept.missing);
+  if (kept.notRemoved !== undefined)
+    process.stderr.write(`Older backups were not removed: ${kept.notRemoved}\n`);
+  const secret = settings?.encryptTo.length ? 'encrypted' : 'as secret as the installation itself';
+  return `${kept.file}: ${mebibytes(kept.bytes)}, read back and checked; ${secret}.
+`;
+}
+
+/** Prints what is kept where the configuration says. Resolves to the exit status. */
+export async function listKept(options: InstallationOptions): Promise<number> {
   return runCommand(async () => {
-    const { dataDir } = installationOf(options);
+    const { dataDir, settings } = installationOf(options);
+    const { listBackups } = await import('../backup/obtain.ts');
+    const { to } = requireSettings(settings);
+    const all = await listBackups(to, dataDir);
+    return all.map(({ name, bytes, at }) => `${at}  ${mebibytes(bytes).padStart(10)}  ${name}\n`).join('');
+  });
+}
+
+/** Puts a backup in place, or tries whether that could be done. Resolves to the exit status. */
+export async function restore(
+  source: string | undefined,
+  options: RestoreOptions,
+  signal: AbortSignal,
+): Promise<number> {
+  const { drill, identity } = options;
+  if (drill) return rehearse(source ?? 'newest', options, signal);
+  return runCommand(async () => {
+    const { dataDir, settings } = installationOf(options);
     requireOwner(dataDir);
-    const { restoreBackup } = await import('../store/restore.ts');
+    const { requireStopped, restoreBackup } = await import('../store/restore.ts');
+    const { isPlainFile, obtainBackup } = await import('../backup/obtain.ts');
     const now = new Date().toISOString();
-    const { madeAt, version, aside, elsewhere } = restoreBackup(resolve(file), dataDir, now);
-    const before =
-      aside === undefined ? '' : `What was there before is in ${aside}; remove it when all is well.\n`;
-    const list = elsewhere.map((path) => `  ${path}\n`).join('');
-    const others =
-      list &&
-      `\nThese belong elsewhere, and are not there as they were. Put them there, or remove them:\n\n${list}`;
-    return `${dataDir} is as it was at ${madeAt}, under Andromeda ${version}.
+    const file = source ?? 'newest';
+    if (isPlainFile(file)) return restored(dataDir, restoreBackup(resolve(file), dataDir, now));
+    requireStopped(dataDir);
+    makeDataDir(dataDir);
+    const { withWorkDir } = await import('../backup/work.ts');
+    return withWorkDir(dataDir, async (workDir) => {
+      const to = settings?.to;
+      const obtained = await obtainBackup(file, { to, identity, dataDir, workDir, signal });
+      process.stderr.write(`This is ${obtained.name}.\n`);
+      return restored(dataDir, restoreBackup(obtained.file, dataDir, now, obtained.name));
+    });
+  });
+}
+
+async function rehearse(source: string, options: RestoreOptions, signal: AbortSignal): Promise<number> {
+  let installation: Installation | undefined;
+  const refused = await runCommand(() => {
+    installation = installationOf(options);
+    return '';
+  });
+  if (!installation) return refused;
+  const { drill } = await import('./drill.ts');
+  const { dataDir, settings } = installation;
+  return drill({ source, identity: options.identity, dataDir, settings, signal });
+}
+
+function restored(dataDir: string, { madeAt, version, aside, elsewhere }: Restored): string {
+  const before =
+    aside === undefined ? '' : `What was there before is in ${aside}; remove it when all is well.\n`;
+  const list = elsewhere.map((path) => `  ${path}\n`).join('');
+  const others =
+    list &&
+    `\nThese belong elsewhere, and are not there as they were. Put them there, or remove them:\n\n${list}`;
+  return `${dataDir} is as it was at ${madeAt}, under Andromeda ${version}.
 ${before}${others}
 Next:
 
   1. Start the service. It brings the clusters to what the backup says within seconds.
   2. What changed after that time is not in it: revoke again the keys, and remove again the people, that must not get in.
 `;
-  });
 }
 
-function installationOf({ config, data }: InstallationOptions): { dataDir: string; files: string[] } {
-  if (data !== undefined) return { dataDir: resolve(data), files: [] };
+function sayMissing(missing: readonly string[]): void {
+  for (const path of missing) process.stderr.write(`${path} is not in it: it cannot be read.\n`);
+}
+
+function requireSettings(settings: BackupSettings | undefined): BackupSettings {
+  if (settings) return settings;
+  throw new DomainError(
+    'invalid_request',
+    'The configuration does not say where backups are kept (`backup: { to: … }`); name a file.',
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+function installationOf({ config, data }: InstallationOptions): Installation {
+  if (data !== undefined) return { dataDir: resolve(data), files: [], settings: undefined };
   const file = findConfig(config, ', or --data DIR');
-  return { dataDir: readConfig(file).dataDir, files: listConfigFiles(file) };
+  const { dataDir, backup: settings } = readConfig(file);
+  return { dataDir, files: listConfigFiles(file), settings };
 }

@@ -11,6 +11,7 @@ import { DomainError } from '../domain/error.ts';
 import { clusterPaths } from '../domain/lab-paths.ts';
 import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../store/file-view.ts';
 import { becomeOwnerOf } from './account.ts';
+import { checkBackupSettings } from './backup-findings.ts';
 import { checkConfigFiles, checkDatabase, checkDataDir, checkNamedFile, isAllowed } from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
@@ -43,6 +44,7 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield* checkDatabase(config.dataDir);
     for (const one of listCertificates(config)) yield checkCertificate(one, config, Date.now());
     yield* ports;
+    yield* checkBackupSettings(config);
     yield* checkSeed(config);
     yield* checkClusterFiles(config.dataDir);
   } catch (error) {

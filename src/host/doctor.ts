@@ -11,9 +11,9 @@ import { DomainError } from '../domain/error.ts';
 import { loadSshKey } from '../ssh/key-file.ts';
 import { faultMessage } from '../store/fault.ts';
 import { type AuditFindings, type Inspection, inspectDatabase } from '../store/inspect.ts';
-import { readLastBackup } from '../store/last-backup.ts';
 import { isHeld } from '../store/lock.ts';
 import { becomeOwnerOf } from './account.ts';
+import { checkBackups } from './backup-findings.ts';
 import { checkDatabase, checkDataDir } from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
@@ -25,7 +25,6 @@ export interface DoctorOptions {
   quiet: boolean;
 }
 
-const dayMs = 86_400_000;
 const mebibyte = 2 ** 20;
 /** Clocks of a machine are that well together, or something is wrong. */
 const clockToleranceMs = 60_000;
@@ -46,7 +45,7 @@ async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
     yield await checkService(config);
     yield* checkKeys(dataDir);
     yield* checkSpace(dataDir);
-    yield checkBackup(dataDir);
+    yield* checkBackups(config);
     yield* checkSynchronized();
     for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
     if (existsSync(join(dataDir, 'andromeda.db'))) yield* examine(join(dataDir, 'andromeda.db'));
@@ -84,7 +83,8 @@ async function checkService({ dataDir, platform }: Config): Promise<Finding> {
     : ok(about, `None runs from ${dataDir}.`);
 }
 
-function* checkKeys(dataDir: string): Generator<Finding> {
+/** Whether the keys of a data directory can be used. */
+export function* checkKeys(dataDir: string): Generator<Finding> {
   for (const name of ['gateway_host_ed25519', 'gateway_client_ed25519']) {
     const file = join(dataDir, 'keys', name);
     if (!existsSync(file)) continue;
@@ -116,14 +116,6 @@ function* checkSpace(dataDir: string): Generator<Finding> {
   else yield ok('disk', `${log}.`);
 }
 
-function checkBackup(dataDir: string): Finding {
-  const last = readLastBackup(dataDir);
-  if (!last) return warn('backup', 'None is known. `andromeda backup FILE` makes one.');
-  const days = (Date.now() - Date.parse(last.at)) / dayMs;
-  const text = `The last one is of ${last.at}: ${last.file}, ${size(last.bytes)}.`;
-  return days > 2 ? warn('backup', `${text} That is ${Math.floor(days)} days ago.`) : ok('backup', text);
-}
-
 /** Whether this machine's clock follows others, where systemd knows. */
 function* checkSynchronized(): Generator<Finding> {
   try {
@@ -144,7 +136,8 @@ function* checkSynchronized(): Generator<Finding> {
   }
 }
 
-async function* examine(file: string): AsyncGenerator<Finding> {
+/** Looks through a database: pages, references, audit trail. */
+export async function* examine(file: string): AsyncGenerator<Finding> {
   using database = inspectDatabase(file);
   if (!database.isOfThisVersion())
     return yield wrong(

@@ -78,7 +78,12 @@ function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
   const settings = existsSync(at(installed)) ? readConfig(at(installed)) : undefined;
   const dataDir = settings?.dataDir ?? stateDirectory;
   const written = [dataDir, ...(settings?.audit.file ? [dirname(settings.audit.file)] : [])];
-  const writable = written.filter((path) => !isMadeBySystemd(path));
+  const kept = settings?.backup?.to;
+  const writable = [
+    ...written.filter((path) => !isMadeBySystemd(path)),
+    // What is not mounted must not keep the service from starting.
+    ...(kept && 'directory' in kept ? [`-${kept.directory}`] : []),
+  ];
   const drainMs = settings?.gateway.limits.drainMs ?? 0;
   const unit = unitText({ program, config: installed, user, writable, drainMs });
 

@@ -6,8 +6,13 @@ const firstRetryMs = 1_000;
  * Milliseconds until the next attempt after so many failures in a row: doubling up to `longestMs`, with jitter (`random`
  * is 0 to 1) so that many that failed together do not come back together.
  */
-export function retryDelay(failures: number, random: number, longestMs: number): number {
-  return Math.round(doubled(firstRetryMs, failures - 1, longestMs) * (0.5 + random / 2));
+export function retryDelay(
+  failures: number,
+  random: number,
+  longestMs: number,
+  firstMs: number = firstRetryMs,
+): number {
+  return Math.round(doubled(firstMs, failures - 1, longestMs) * (0.5 + random / 2));
 }
 
 export interface BackOffOptions {

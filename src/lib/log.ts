@@ -153,6 +153,11 @@ export interface LogEvents {
   'gateway.records.failed': { error: Thrown; waiting: number; lost: number };
   'gateway.records.lost': { lost: number };
 
+  'backup.made': { file: string; bytes: number; ms: number; removed: number };
+  'backup.failed': { message: string; failures: number; retryMs: number };
+  /** Files that belong into a backup and could not be read, or old backups that could not be removed. */
+  'backup.incomplete': { message: string };
+
   'audit.sign.failed': { error: string };
   /** `oldestAt`: of the first entry that waits; left out where none does. */
   'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };

@@ -41,6 +41,11 @@ export function gatewayArguments(): string[] {
   return [...flags, join(codeRoot, 'src/main.ts'), 'gateway'];
 }
 
+/** What follows the executable's name to start a process that makes a backup. */
+export function backupArguments(): string[] {
+  return ['--disable-warning=ExperimentalWarning', join(codeRoot, 'src/main.ts'), 'backup-process'];
+}
+
 /** Starts a file of the program, by its path below src/ without `.ts`, on a thread of its own. */
 export function startWorker(path: string, workerData: object): Worker {
   return new Worker(join(codeRoot, 'src', `${path}.ts`), { workerData });

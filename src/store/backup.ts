@@ -27,6 +27,8 @@ import { noteBackup } from './last-backup.ts';
 export interface BackupOptions extends BackupInfo, CopyOptions {
   /** Files of the installation that lie elsewhere, by their absolute paths, besides those that clusters name. */
   elsewhere?: readonly string[];
+  /** It goes on to another place, and is no backup before it is there. */
+  unnoted?: boolean;
 }
 
 export interface Backup {
@@ -70,7 +72,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     renameSync(temporary, target);
     await flush(dirname(target));
     const bytes = statSync(file).size;
-    noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
+    if (!options.unnoted) noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
     return { bytes, missing };
   } catch (error) {
     for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])

@@ -1,6 +1,10 @@
-/** When the last backup of a data directory was made: a file of its own, for a backup changes nothing in the database. */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+/**
+ * When the last backup of a data directory was made, and whether those that the service makes by itself succeed: files of their
+ * own, for a backup changes nothing in the database.
+ */
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeWhole } from '../lib/whole-file.ts';
 
 export interface LastBackup {
   /** RFC 3339. */
@@ -9,27 +13,62 @@ export interface LastBackup {
   bytes: number;
 }
 
+/** A backup that lies where the configuration says, whole and verified. */
+export interface KeptBackup extends LastBackup {
+  /** Where it is one of several. */
+  storage: string;
+}
+
+/** Attempts that failed since the last backup that did not. */
+export interface BackupFailure {
+  /** Of the last attempt. RFC 3339. */
+  at: string;
+  failures: number;
+  message: string;
+}
+
 /** Notes a backup. Where that cannot be written, the backup is as good. */
-export function noteBackup(dataDir: string, backup: LastBackup): void {
-  const file = nameOf(dataDir);
+export function noteBackup(dataDir: string, { at, file, bytes }: LastBackup): void {
+  write(dataDir, 'last-backup', { at, file, bytes });
+}
+
+/** The last backup, however it was made; undefined where none is known. */
+export function readLastBackup(dataDir: string): LastBackup | undefined {
+  return read<LastBackup>(dataDir, 'last-backup');
+}
+
+/** Notes a backup that is kept, which ends what failed before. */
+export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
+  noteBackup(dataDir, backup);
+  write(dataDir, 'last-kept-backup', backup);
+  rmSync(join(dataDir, 'backup-failure'), { force: true });
+}
+
+export function readKeptBackup(dataDir: string): KeptBackup | undefined {
+  return read<KeptBackup>(dataDir, 'last-kept-backup');
+}
+
+export function noteBackupFailure(dataDir: string, failure: BackupFailure): void {
+  write(dataDir, 'backup-failure', failure);
+}
+
+export function readBackupFailure(dataDir: string): BackupFailure | undefined {
+  return read<BackupFailure>(dataDir, 'backup-failure');
+}
+
+function write(dataDir: string, name: string, content: object): void {
   try {
-    writeFileSync(`${file}.new`, JSON.stringify(backup), { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    writeWhole(join(dataDir, name), JSON.stringify(content));
   } catch {
     // It would then look older than it is, which whoever watches it finds out.
   }
 }
 
-/** The last backup; undefined where none is known. */
-export function readLastBackup(dataDir: string): LastBackup | undefined {
+function read<Note extends { at: string }>(dataDir: string, name: string): Note | undefined {
   try {
-    const { at, file, bytes } = JSON.parse(readFileSync(nameOf(dataDir), 'utf8')) as LastBackup;
-    return Number.isNaN(Date.parse(at)) ? undefined : { at, file, bytes };
+    const note = JSON.parse(readFileSync(join(dataDir, name), 'utf8')) as Note;
+    return Number.isNaN(Date.parse(note.at)) ? undefined : note;
   } catch {
     return undefined;
   }
-}
-
-function nameOf(dataDir: string): string {
-  return join(dataDir, 'last-backup');
 }

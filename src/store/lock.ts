@@ -10,7 +10,12 @@ import { engine } from './engine.ts';
  */
 export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
-  return engine.lock(makeLockFile(dataDir));
+  return engine.lock(makeLockFile(dataDir, 'lock'));
+}
+
+/** Holds what backups of a directory work with, likewise. Undefined when another process makes one. */
+export function lockBackups(dataDir: string): (() => void) | undefined {
+  return engine.lock(makeLockFile(dataDir, 'backup-lock'));
 }
 
 /** Whether another process holds it. It is held by this one for an instant where none does. */
@@ -50,8 +55,8 @@ export function requireOwner(dataDir: string): void {
   );
 }
 
-function makeLockFile(dataDir: string): string {
-  const file = join(dataDir, 'lock');
+function makeLockFile(dataDir: string, name: string): string {
+  const file = join(dataDir, name);
   try {
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);

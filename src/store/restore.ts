@@ -19,7 +19,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { DomainError } from '../domain/error.ts';
 import { type BackupInfo, checkBackup, readFiles, removeFiles } from './backup-file.ts';
 import { engine } from './engine.ts';
-import { lockDataDir } from './lock.ts';
+import { isHeld, lockDataDir } from './lock.ts';
 
 export interface Restored extends BackupInfo {
   /** Where the files are that were there before; undefined where there were none. */
@@ -35,21 +35,18 @@ const elsewhere = 'from-elsewhere';
 /**
  * Puts what a backup holds in place of what the data directory holds, which is made if it is missing; what it held
  * before is kept beside. At every instant there is a database, the old or the new one, and after an interruption the
- * same can be done again. Throws a `DomainError` with a sentence, when the service runs too.
+ * same can be done again. Throws a `DomainError` with a sentence, when the service runs too. `name`: what to call the file.
  */
-export function restoreBackup(file: string, dataDir: string, now: string): Restored {
+export function restoreBackup(file: string, dataDir: string, now: string, name: string = file): Restored {
   requireReadable(file);
   const unlock = lockDataDir(dataDir);
-  if (!unlock) {
-    const message = `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`;
-    throw new DomainError('invalid_state', message);
-  }
+  if (!unlock) throw served(dataDir);
   const staging = join(dataDir, '.restore');
   try {
     // One that was interrupted has left it behind; nobody else is here.
     rmSync(staging, { recursive: true, force: true });
     mkdirSync(staging, { mode: 0o700 });
-    const { info, names } = unpack(file, staging);
+    const { info, names } = unpack(file, staging, name);
     const aside = join(dataDir, `before-restore-${now.replaceAll(/[-:]|\.\d+/g, '')}`);
     for (const name of names) keepAside(name, dataDir, aside);
     for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
@@ -77,6 +74,18 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
   }
 }
 
+/** Throws `invalid_state` where the service runs, before there is much to do. */
+export function requireStopped(dataDir: string): void {
+  if (isHeld(dataDir)) throw served(dataDir);
+}
+
+function served(dataDir: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`,
+  );
+}
+
 /** So that what is wrong with the file is not taken for a fault of the data directory, and a pipe is not waited for. */
 function requireReadable(file: string): void {
   const stats = statSync(file, { throwIfNoEntry: false });
@@ -91,13 +100,13 @@ function requireReadable(file: string): void {
 }
 
 /** Checks a copy of the backup, and makes of it the files to put in place, each of mode 0600 and on the disk. */
-function unpack(file: string, staging: string): { info: BackupInfo; names: string[] } {
+function unpack(file: string, staging: string, title: string): { info: BackupInfo; names: string[] } {
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
   copyFileSync(file, database);
   const copy = engine.openFile(database);
   try {
-    const info = checkBackup(copy, file);
+    const info = checkBackup(copy, title);
     const names: string[] = [];
     for (const { path, content } of readFiles(copy)) {
       if (isAbsolute(path) && isThere(path, content)) continue;

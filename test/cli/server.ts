@@ -11,6 +11,7 @@ export const noServer: ServerCommands = {
   listKeys: none,
   stepKey: none,
   backup: none,
+  listBackups: none,
   restore: none,
   check: none,
   doctor: none,

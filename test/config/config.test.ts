@@ -70,6 +70,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
   });
   assert.deepEqual(config, {
     demo: false,
+    files: [file],
     dataDir: join(directory.path, 'data'),
     platform: http(8080),
     business: http(8081),
@@ -104,6 +105,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     uids: { base: 20_000 },
     log: { level: 'info' },
     audit: { signMs: 60_000, file: undefined, syslog: undefined, webhook: undefined },
+    backup: undefined,
     metrics: undefined,
     seed: undefined,
   });
@@ -198,6 +200,46 @@ test('a webhook is sent to over HTTPS, and its secrets are in a file that nobody
   assert.throws(() => hook(), /hook\.secret can be read or written by others\. chmod 600/);
 });
 
+test('backup says how often, how many, where and to whom; S3 only encrypted, and not in the clear', () => {
+  const key = `age1${'q'.repeat(58)}`;
+  const s3 = 's3: { endpoint: "https://s3.example.org", credentials: s3-key }';
+  assert.deepEqual(read('backup: { to: /srv/backups }').backup, {
+    everyMs: 86_400_000,
+    keep: 14,
+    to: { directory: '/srv/backups' },
+    encryptTo: [],
+  });
+  const { backup } = read(`backup: { every: 90m, keep: 3, to: "s3://gpu/a/b", encryptTo: ${key}, ${s3} }`);
+  assert.deepEqual(backup, {
+    everyMs: 5_400_000,
+    keep: 3,
+    to: {
+      bucket: 'gpu',
+      prefix: 'a/b/',
+      endpoint: 'https://s3.example.org',
+      region: 'us-east-1',
+      credentials: join(directory.path, 's3-key'),
+      ca: undefined,
+    },
+    encryptTo: [key],
+  });
+  assert.ok(listConfigFiles(file).includes(join(directory.path, 's3-key')));
+  const rows: [string, RegExp][] = [
+    ['{}', /backup lacks to/],
+    ['{ to: /srv, every: 1w }', /backup\.every is "1w"/],
+    ['{ to: /srv, keep: 0 }', /backup\.keep must be >= 1/],
+    ['{ to: ./data/backups }', /is lost with the data directory/],
+    ['{ to: /srv, encryptTo: Ada }', /backup\.encryptTo/],
+    [`{ to: /srv, ${s3} }`, /backup\.to is a directory/],
+    ['{ to: "s3://gpu" }', /backup\.s3 has to say where/],
+    [`{ to: "s3://gpu", ${s3} }`, /Give backup\.encryptTo a public key/],
+    [`{ to: "s3:gpu", encryptTo: ${key}, ${s3} }`, /it must be s3:\/\/BUCKET/],
+    [`{ to: "s3://gpu", encryptTo: ${key}, ${s3.replace('https', 'http')} }`, /Give one with https/],
+    [`{ to: "s3://gpu", encryptTo: ${key}, ${s3.replace('.org', '.org/gpu')} }`, /without the bucket/],
+  ];
+  for (const [text, message] of rows) assert.throws(() => read(`backup: ${text}`), message, text);
+});
+
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
   const { limits } = read(`
 gateway:
@@ -283,7 +325,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, log, audit, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, log, audit, backup, metrics, seed.',
   ],
   [
     'an unknown key',

@@ -36,6 +36,10 @@ export function gatewayArguments(): string[] {
   return ['gateway'];
 }
 
+export function backupArguments(): string[] {
+  return ['backup-process'];
+}
+
 export function exitArguments(status: number): string[] {
   return [exitRole, String(status)];
 }

@@ -1,0 +1,32 @@
+/** Where a listener listens, as the configuration says it. */
+import { DomainError } from '../domain/error.ts';
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+/** Throws `invalid_request` with a sentence for what is no host and port. `name`: of the setting. */
+export function readAddress(file: string, name: string, value: string): Address {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined || Number(digits) > 65_535) {
+    throw new DomainError(
+      'invalid_request',
+      `${file}: ${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`,
+    );
+  }
+  return { host, port: Number(digits) };
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+export function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || /^[0:]+$/.test(host);
+}
+
+export function hostInUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,90 @@
+/** `andromeda restore --drill`: whether the newest backup could be restored, tried beside everything else. */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { obtainBackup } from '../backup/obtain.ts';
+import type { BackupSettings } from '../config/backup.ts';
+import { DomainError } from '../domain/error.ts';
+import { listNamedFiles } from '../store/file-view.ts';
+import { openStore } from '../store/index.ts';
+import { restoreBackup } from '../store/restore.ts';
+import { checkKeys, examine } from './doctor.ts';
+import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+
+export interface DrillOptions {
+  source: string;
+  identity: string | undefined;
+  dataDir: string;
+  settings: BackupSettings | undefined;
+  signal: AbortSignal;
+}
+
+const prefix = 'andromeda-drill-';
+
+/** Prints what it finds. Resolves to the exit status: 0 where the backup is as good as the installation that it is of. */
+export function drill(options: DrillOptions): Promise<number> {
+  return printFindings(findings(options), false);
+}
+
+async function* findings(options: DrillOptions): AsyncGenerator<Finding> {
+  removeAbandoned();
+  const scratch = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  try {
+    yield* rehearse(options, scratch);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield wrong('backup', error.message);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  yield ok('scratch', `${scratch} is removed again.`);
+}
+
+async function* rehearse(
+  { source, identity, dataDir, settings, signal }: DrillOptions,
+  scratch: string,
+): AsyncGenerator<Finding> {
+  const started = performance.now();
+  const { file, name, bytes } = await obtainBackup(source, {
+    to: settings?.to,
+    identity,
+    dataDir,
+    workDir: scratch,
+    signal,
+  });
+  const restored = join(scratch, 'data');
+  const { madeAt, version, elsewhere } = restoreBackup(file, restored, new Date().toISOString(), name);
+  const seconds = Math.ceil((performance.now() - started) / 1000);
+  const text = `${name}, ${(bytes / 2 ** 20).toFixed(1)} MiB, is of ${madeAt}, by Andromeda ${version}. It was back in ${seconds} s.`;
+  const ageMs = Date.now() - Date.parse(madeAt);
+  if (settings && source === 'newest' && ageMs > 2 * settings.everyMs)
+    yield warn('backup', `${text} That is older than it should be.`);
+  else yield ok('backup', text);
+  for (const key of ['gateway_host_ed25519', 'gateway_client_ed25519', 'audit_ed25519.pem'])
+    if (!existsSync(join(restored, 'keys', key)))
+      yield warn('key', `keys/${key} is not in it: a new one would be made, which nobody knows.`);
+  yield* checkKeys(restored);
+  const database = join(restored, 'andromeda.db');
+  // As a start would: one of an older version is brought to this one.
+  await (await openStore(restored)).close();
+  yield* examine(database);
+  const clusters = new Set(listNamedFiles(database)?.map(({ cluster }) => cluster)).size;
+  yield ok(
+    'files',
+    `${elsewhere.length} files that belong elsewhere are in it and are not here as they were; ${clusters} clusters name files.`,
+  );
+  signal.throwIfAborted();
+}
+
+/** What drills that were killed have left is large, and secret. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
+    const pid = Number(name.slice(prefix.length).split('-')[0]);
+    if (existsSync(`/proc/${pid}`)) continue;
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    } catch {
+      // Somebody else's.
+    }
+  }
+}

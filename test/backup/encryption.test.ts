@@ -1,0 +1,97 @@
+/** Backups are encrypted as age does it: its own program decrypts what we encrypt, and we what it encrypts. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { decrypt, encrypt, requireRecipients } from '../../src/backup/encryption.ts';
+import { readIdentities } from '../../src/backup/identity-file.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const skip = spawnSync('age', ['--version']).error && 'age is not installed (apt-get install age)';
+// More than one of the chunks that age encrypts, and no round number of them.
+const plain = Buffer.alloc(200_001, 'a backup ');
+
+/** A key pair of each kind that age takes: the file of the private one, and the public one as a line. */
+function makeKeys(directory: string): Record<string, { file: string; recipient: string }> {
+  const ssh = (type: string, ...more: string[]) => {
+    const file = join(directory, `${type}${more.length}`);
+    execFileSync('ssh-keygen', ['-q', '-t', type, '-N', '', '-C', 'of a test', '-f', file, ...more]);
+    return { file, recipient: readFileSync(`${file}.pub`, 'utf8').trim() };
+  };
+  const age = join(directory, 'age.txt');
+  execFileSync('age-keygen', ['-o', age], { stdio: 'pipe' });
+  return {
+    age: { file: age, recipient: execFileSync('age-keygen', ['-y', age], { encoding: 'utf8' }).trim() },
+    ed25519: ssh('ed25519'),
+    rsa: ssh('rsa', '-b', '2048'),
+    'rsa in PEM': ssh('rsa', '-b', '2048', '-m', 'PEM'),
+  };
+}
+
+async function* chunks(bytes: Buffer): AsyncIterable<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += 7_777) yield bytes.subarray(at, at + 7_777);
+}
+
+async function gather(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(parts));
+}
+
+test('what is encrypted to keys of age and of SSH, the program age decrypts, and the other way round', {
+  skip,
+}, async (t) => {
+  using place = temporaryDirectory();
+  const keys = makeKeys(place.path);
+  const others = Object.values(keys).map(({ recipient }) => recipient);
+  const sealed = join(place.path, 'sealed.age');
+  await writeFile(sealed, encrypt(chunks(plain), others));
+  for (const [name, { file, recipient }] of Object.entries(keys))
+    await t.test(name, async () => {
+      assert.ok(execFileSync('age', ['-d', '-i', file, sealed]).equals(plain), 'age reads ours');
+      const theirs = execFileSync('age', ['-r', recipient], { input: plain });
+      assert.ok((await gather(decrypt(chunks(theirs), readIdentities(file), 'it'))).equals(plain));
+      const ours = decrypt(createReadStream(sealed), readIdentities(file), 'it');
+      assert.ok((await gather(ours)).equals(plain));
+    });
+});
+
+test('a key that does not fit and a file that was changed or cut are told apart', { skip }, async () => {
+  using place = temporaryDirectory();
+  const { age, ed25519 } = makeKeys(place.path);
+  assert.ok(age && ed25519);
+  const sealed = await gather(encrypt(chunks(plain), [ed25519.recipient]));
+  const attempt = (bytes: Buffer, file: string) =>
+    gather(decrypt(chunks(bytes), readIdentities(file), 'The backup'));
+  await assert.rejects(attempt(sealed, age.file), {
+    code: 'invalid_request',
+    message: /^The backup is encrypted to other keys than that one; /,
+  });
+  const changed = Buffer.from(sealed);
+  changed[100_000] = ~(changed[100_000] ?? 0);
+  const damaged = { message: /^The backup is damaged: it cannot be decrypted to its end\./ };
+  for (const bytes of [changed, sealed.subarray(0, -1), sealed.subarray(0, 70_000), sealed.subarray(0, 30)])
+    await assert.rejects(attempt(bytes, ed25519.file), damaged);
+});
+
+test('what is no key is refused in words', async () => {
+  using place = temporaryDirectory();
+  const file = (name: string, text: string) => {
+    writeFileSync(join(place.path, name), text);
+    return join(place.path, name);
+  };
+  const cut = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ';
+  for (const one of [cut, 'age1qqqq', 'ecdsa-sha2-nistp256 AAAA', 'Ada'])
+    await assert.rejects(requireRecipients([one]), {
+      message: /^backup\.encryptTo: .* is no public key of age/,
+    });
+  assert.throws(() => readIdentities(file('empty', '')), /holds no key that a backup can be decrypted with/);
+  assert.throws(() => readIdentities(join(place.path, 'none')), /cannot be read: there is no such file\./);
+  assert.throws(
+    () => readIdentities(file('sealed', 'age-encryption.org/v1\n-> scrypt')),
+    /is itself encrypted/,
+  );
+  const locked = join(place.path, 'locked');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', 'a secret', '-f', locked]);
+  assert.throws(() => readIdentities(locked), /has a passphrase\. Make a copy without one/);
+});

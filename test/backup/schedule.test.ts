@@ -1,0 +1,135 @@
+/** Backups by themselves: due by the last success, made by a process of their own, tried again, and gone when stopped. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { dueAt, type Schedule, startBackups } from '../../src/backup/index.ts';
+import type { Logger } from '../../src/lib/log.ts';
+import { backupArguments } from '../../src/lib/packaging.ts';
+import { readBackupFailure, readKeptBackup } from '../../src/store/last-backup.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { openTestStore } from '../support/store.ts';
+
+const hour = 3_600_000;
+const times = { checkMs: 20, startMs: 1, retryMs: 60_000 };
+
+/** Starts it, and gathers what it logs. */
+function start(dataDir: string, settings: Schedule | undefined, now = Date.now) {
+  const logged: Record<string, unknown>[] = [];
+  const add = (event: string, fields: object) => logged.push({ event, ...fields });
+  const log = { debug: add, info: add, warn: add, error: add } as unknown as Logger;
+  const stop = startBackups({ settings, dataDir, version: '9.9.9', elsewhere: () => [], log, now, times });
+  const next = (event: string) =>
+    eventually(
+      async () => logged.find((one) => one['event'] === event),
+      (found) => found !== undefined,
+      30_000,
+    );
+  return { logged, stop, next };
+}
+
+test('what is due goes by the last success in the same place, and by failures after it', () => {
+  const settings = { everyMs: 24 * hour, keep: 3, to: { directory: '/b' }, encryptTo: [] };
+  const at = Date.parse('2030-01-10T00:00:00Z');
+  const kept = (hours: number, storage = '/b') => ({
+    at: new Date(at - hours * hour).toISOString(),
+    storage,
+    file: 'f',
+    bytes: 1,
+  });
+  const failed = (failures: number, minutes: number) => ({
+    at: new Date(at - minutes * 60_000).toISOString(),
+    failures,
+    message: 'm',
+  });
+  const wait = (one: ReturnType<typeof kept> | undefined, failure?: ReturnType<typeof failed>) =>
+    (dueAt(settings, { kept: one, failure }, at) - at) / hour;
+  assert.equal(wait(kept(5)), 19);
+  assert.equal(wait(kept(30)), -6);
+  assert.ok(wait(undefined) < 0);
+  assert.ok(wait(kept(1, '/elsewhere')) < 0, 'another place has none yet');
+  assert.ok(wait(kept(-5)) < 0, 'one that is to come was made while the clock was wrong');
+  assert.equal(wait(kept(30), failed(1, 0)), 1 / 60);
+  assert.equal(wait(kept(30), failed(3, 0)), 4 / 60);
+  assert.equal(wait(kept(30), failed(60, 0)), 1, 'an hour at most');
+  assert.equal(wait(kept(5), failed(1, 0)), 19);
+});
+
+test('the service makes one when it is due, not again after a restart, and the next when that is due', async () => {
+  await using opened = await openTestStore();
+  using place = temporaryDirectory();
+  const settings = { everyMs: 24 * hour, keep: 3, to: { directory: place.path }, encryptTo: [] };
+  const first = start(opened.dataDir, settings);
+  const made = await first.next('backup.made');
+  await first.stop();
+  assert.equal(readdirSync(place.path).length, 1);
+  assert.equal(made?.['file'], readKeptBackup(opened.dataDir)?.file);
+
+  const again = start(opened.dataDir, settings);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await again.stop();
+  assert.deepEqual(again.logged, []);
+
+  const later = start(opened.dataDir, settings, () => Date.now() + 25 * hour);
+  const kept = readKeptBackup(opened.dataDir)?.at ?? '';
+  await later.next('backup.made');
+  await later.stop();
+  assert.ok((readKeptBackup(opened.dataDir)?.at ?? '') > kept);
+});
+
+test('one that fails is said, noted and not tried again at once; the next that succeeds ends that', async () => {
+  await using opened = await openTestStore();
+  using place = temporaryDirectory();
+  const directory = join(place.path, 'not-mounted');
+  const settings = { everyMs: hour, keep: 3, to: { directory }, encryptTo: [] };
+  const failing = start(opened.dataDir, settings);
+  const failure = await failing.next('backup.failed');
+  const sentence = `${directory} does not exist. Make the directory, or mount what it lies on.`;
+  assert.equal(failure?.['message'], `No backup was made: ${sentence}`);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await failing.stop();
+  assert.equal(failing.logged.length, 1);
+  assert.deepEqual(readBackupFailure(opened.dataDir)?.failures, 1);
+  assert.equal(readBackupFailure(opened.dataDir)?.message, sentence);
+
+  mkdirSync(directory);
+  const mended = start(opened.dataDir, settings, () => Date.now() + 2 * 60_000);
+  await mended.next('backup.made');
+  await mended.stop();
+  assert.equal(readBackupFailure(opened.dataDir), undefined);
+});
+
+test('a service that is stopped within a backup leaves nothing that counts, and clears away what one that crashed left', async () => {
+  await using opened = await openTestStore();
+  using place = temporaryDirectory();
+  const database = new Database(join(opened.dataDir, 'andromeda.db'));
+  database.exec('create table padding (content blob)');
+  for (let i = 0; i < 96; i++) database.exec('insert into padding values (zeroblob(1048576))');
+  database.close();
+  const settings = { everyMs: hour, keep: 3, to: { directory: place.path }, encryptTo: [] };
+  const content = join(opened.dataDir, 'backup-work/content');
+  const service = start(opened.dataDir, settings);
+  await eventually(
+    async () => existsSync(content) && readdirSync(content).length > 0,
+    (begun) => begun,
+    30_000,
+  );
+  await service.stop();
+  assert.deepEqual(service.logged, []);
+  assert.deepEqual(readdirSync(place.path), []);
+  assert.equal(readKeptBackup(opened.dataDir), undefined);
+  // Had it been killed with its service, or the power been cut:
+  mkdirSync(content, { recursive: true });
+  writeFileSync(join(content, 'copy'), 'secret');
+  await start(opened.dataDir, undefined).stop();
+  assert.ok(!existsSync(content));
+});
+
+test('the process that makes a backup ends with the service, however that ends', async () => {
+  const child = spawn(process.execPath, backupArguments(), { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  child.disconnect();
+  assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 0);
+});
