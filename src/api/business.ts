@@ -1516,6 +1516,15 @@ export interface components {
             details: string;
             /** @description SHA-256 over the hash of the entry before and this one */
             hash: string;
+            redaction?: components["schemas"]["AuditRedaction"];
+        };
+        /** @description There where texts of the entry were replaced, as when a person was erased. Its hash is still that of the entry as it was. */
+        AuditRedaction: {
+            at: components["schemas"]["Time"];
+            /** @description Which key signed it, as `ed25519:` and the public key */
+            key: string;
+            /** @description Ed25519 over the line `andromeda audit redaction` and a line each for seq, the hash of the entry before, the hash of this one, the SHA-256 of this one as it is now behind an empty hash, and at; base64 */
+            signature: string;
         };
         SignedAuditHead: {
             /** @description The number of the last entry that it covers */
@@ -3697,6 +3706,8 @@ export interface operations {
                         /** @description `ed25519:` and the public key (SubjectPublicKeyInfo, base64) */
                         key: string;
                         heads: components["schemas"]["SignedAuditHead"][];
+                        /** @description Where the trail begins, where entries before were deleted; signed over the line `andromeda audit checkpoint` and a line each for seq, hash and at */
+                        checkpoint?: components["schemas"]["SignedAuditHead"];
                     };
                 };
             };

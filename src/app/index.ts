@@ -96,7 +96,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
     }
 
-    const audit = startAudit(config.audit, { store, dataDir: config.dataDir, log, now });
+    const audit = startAudit(config.audit, { ...config, store, log, now });
     parts.defer(() => audit.stop());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);

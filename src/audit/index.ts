@@ -1,16 +1,19 @@
 /**
  * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
- * trail and heads in a file, at a syslog server and at a webhook. It reads the trail and never writes to it.
+ * trail and heads in a file, at a syslog server and at a webhook. It reads the trail; only retention writes to it.
  *
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
- * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`).
+ * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`) → `retention.ts`
+ * deletes what is old, up to a signed checkpoint.
  */
 import { join } from 'node:path';
 import type { SignedHead } from '../domain/audit-head.ts';
+import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';
+import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { startSender } from './sender.ts';
 import { createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
@@ -27,6 +30,15 @@ export interface AuditConfig {
   webhook: WebhookAddress | undefined;
 }
 
+export interface AuditDeps {
+  store: Store;
+  dataDir: string;
+  /** Left out: everything is kept. */
+  retention?: RetentionSettings;
+  log: Logger;
+  now(): number;
+}
+
 export interface Audit {
   publicKey: string;
   /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
@@ -36,11 +48,13 @@ export interface Audit {
 }
 
 const stopMs = 500;
+const retentionFirstMs = 5_000;
+const retentionMs = 86_400_000;
 
 /** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
 export function startAudit(
   { signMs, file, syslog, webhook }: AuditConfig,
-  { store, dataDir, log, now }: { store: Store; dataDir: string; log: Logger; now(): number },
+  { store, dataDir, retention = {}, log, now }: AuditDeps,
 ): Audit {
   const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const signer = createSigner(store, key, now);
@@ -67,13 +81,41 @@ export function startAudit(
     ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
   ];
   const senders = destinations.map((destination) => startSender(store, destination, log));
+  const retaining = startRetention(
+    { store, key, signer, destinations: destinations.map(({ name }) => name), log },
+    retention,
+  );
   return {
     publicKey: key.publicKey,
     sign: () => signer.sign(),
     async stop() {
       clearInterval(timer);
+      await retaining.stop();
       await signNow();
       await Promise.all(senders.map((sender) => sender.stop(stopMs)));
+    },
+  };
+}
+
+/** Retention at the start, when everything else has started, and once a day. */
+function startRetention(deps: RetentionDeps, settings: RetentionSettings): { stop(): Promise<void> } {
+  const { commands, sessions, audit } = settings;
+  if (commands === undefined && sessions === undefined && audit === undefined) return { async stop() {} };
+  const stopping = new AbortController();
+  let running = Promise.resolve();
+  const run = () => {
+    running = running
+      .then(() => applyRetention(deps, settings, stopping.signal))
+      .catch((error: unknown) => deps.log.error('retention.failed', { error: messageOf(error) }));
+  };
+  const first = setTimeout(run, retentionFirstMs).unref();
+  const timer = setInterval(run, retentionMs).unref();
+  return {
+    async stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+      stopping.abort();
+      await running;
     },
   };
 }

@@ -2,7 +2,15 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type AuditHead, auditPublicKey, headText, type SignedHead } from '../domain/audit-head.ts';
+import { type ChainedEntry, type Redaction, redactionText } from '../domain/audit.ts';
+import {
+  type AuditCheckpoint,
+  type AuditHead,
+  auditPublicKey,
+  checkpointText,
+  headText,
+  type SignedHead,
+} from '../domain/audit-head.ts';
 import { DomainError } from '../domain/error.ts';
 import { writeWhole } from '../lib/whole-file.ts';
 
@@ -10,6 +18,9 @@ export interface AuditKey {
   /** As `auditPublicKey` writes it. */
   publicKey: string;
   sign(head: AuditHead): SignedHead;
+  signCheckpoint(head: AuditHead): AuditCheckpoint;
+  /** Vouches for an entry as it is given, behind an entry with the hash `previous`. */
+  signRedaction(previous: string, entry: ChainedEntry, at: string): Redaction;
 }
 
 /** The key in `file` (PKCS #8 as PEM, mode 0600). Throws `invalid_state` with a sentence where the file holds no key. */
@@ -21,13 +32,15 @@ export function loadAuditKey(file: string): AuditKey {
   }
   const key = readKey(file);
   const publicKey = auditPublicKey(createPublicKey(key));
+  const signed = (text: string) => ({
+    key: publicKey,
+    signature: sign(null, Buffer.from(text), key).toString('base64'),
+  });
   return {
     publicKey,
-    sign({ seq, hash, at }) {
-      const head = { seq, hash, at };
-      const signature = sign(null, Buffer.from(headText(head)), key).toString('base64');
-      return { ...head, key: publicKey, signature };
-    },
+    sign: ({ seq, hash, at }) => ({ seq, hash, at, ...signed(headText({ seq, hash, at })) }),
+    signCheckpoint: ({ seq, hash, at }) => ({ seq, hash, at, ...signed(checkpointText({ seq, hash, at })) }),
+    signRedaction: (previous, entry, at) => ({ at, ...signed(redactionText(previous, entry, at)) }),
   };
 }
 

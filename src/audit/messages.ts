@@ -53,7 +53,7 @@ export async function nextBatch(
   };
 }
 
-function entryMessage(entry: AuditListing): AuditMessage {
+export function entryMessage(entry: AuditListing): AuditMessage {
   return message('entry', entry);
 }
 

@@ -1,10 +1,10 @@
 /** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { findBreak } from '../domain/audit.ts';
-import { isSignedHead, type SignedHead } from '../domain/audit-head.ts';
+import { isSignedCheckpoint, isSignedHead, type SignedHead } from '../domain/audit-head.ts';
 import { DomainError } from '../domain/error.ts';
 import { findAuditHash, listAuditEntries } from '../store/audit.ts';
-import { addHead, findLastHead } from '../store/audit-heads.ts';
+import { addHead, findCheckpoint, findLastHead } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';
 import type { AuditKey } from './key.ts';
 
@@ -32,8 +32,9 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
         `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
       );
     }
-    const end = await follow(last ?? { seq: 0, hash: '' });
-    if (end.seq === (last?.seq ?? 0)) return last;
+    const start = last ?? (await beginning());
+    const end = await follow(start);
+    if (end.seq === start.seq) return last;
     const head = key.sign({ ...end, at: new Date(now()).toISOString() });
     await addHead(store, head);
     last = head;
@@ -44,6 +45,15 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
   async function ownLastHead(): Promise<SignedHead | undefined> {
     const head = await findLastHead(store.read);
     return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
+  }
+
+  /** Where the trail begins: at a checkpoint, or at nothing. */
+  async function beginning(): Promise<{ seq: number; hash: string }> {
+    const checkpoint = await findCheckpoint(store.read);
+    if (!checkpoint) return { seq: 0, hash: '' };
+    if (isSignedCheckpoint(checkpoint)) return checkpoint;
+    const message = `The checkpoint at which the audit trail begins, entry ${checkpoint.seq}, has a wrong signature.`;
+    throw new DomainError('invalid_state', message);
   }
 
   /** Reads from one entry to the last, each of which must follow from the one before. */

@@ -14,6 +14,7 @@ import {
   type RawGatewayLimits,
   readGatewayLimits,
 } from './gateway-limits.ts';
+import { accessSchema, type RetentionConfig, readRetention, retentionSchema } from './lifetimes.ts';
 import { readSettings } from './settings-file.ts';
 
 export type { Address } from './addresses.ts';
@@ -72,6 +73,8 @@ export interface Config {
   };
   /** When access lapses without a sign-in, and when keys do; left out: never. */
   access: AccessPolicy;
+  /** How many days what is kept is kept; left out: for good. */
+  retention: RetentionConfig;
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   audit: AuditSettings;
   /** Backups that the service makes by itself; undefined: none. */
@@ -117,6 +120,7 @@ interface RawConfig {
   clusters?: RawClusters;
   uids?: { base?: number };
   access?: AccessPolicy;
+  retention?: RetentionConfig;
   log?: { level?: Config['log']['level'] };
   audit?: RawAudit;
   backup?: RawBackup;
@@ -128,7 +132,6 @@ const text = { type: 'string', minLength: 1 };
 const url = { type: 'string', pattern: '^https?://[^/?#]+(/[^?#]*)?$' };
 const connections = { type: 'integer', minimum: 8, maximum: 1_000_000 };
 const port = { type: 'integer', minimum: 1, maximum: 65_535 };
-const days = { type: 'integer', minimum: 1, maximum: 36_500 };
 const section = (properties: object, required: string[] = []) => ({
   type: 'object',
   additionalProperties: false,
@@ -171,7 +174,8 @@ const schema = section({
   clusters: clustersSchema,
   // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
   uids: section({ base: { type: 'integer', minimum: 1000, maximum: 60_000 } }),
-  access: section({ maxDaysWithoutSignIn: days, keyMaxDays: days }),
+  access: accessSchema,
+  retention: retentionSchema,
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   audit: auditSchema,
   backup: backupSchema,
@@ -239,6 +243,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     clusters: readClusters(raw.clusters, { file: resolve(file), dataDir, own }),
     uids: { base: raw.uids?.base ?? 20_000 },
     access: raw.access ?? {},
+    retention: readRetention(here, raw.retention),
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, {
       at: here,

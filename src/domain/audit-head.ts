@@ -19,6 +19,12 @@ export interface SignedHead extends AuditHead {
   signature: string;
 }
 
+/**
+ * Where the trail begins: what stood before was deleted by the installation, whose key signs this head as such. A head that
+ * is signed as a head only is none, so that nobody can cut the trail and name one as its beginning.
+ */
+export type AuditCheckpoint = SignedHead;
+
 const prefix = 'ed25519:';
 
 /** A public key in one line: `ed25519:` and its SubjectPublicKeyInfo (RFC 8410) in base64. */
@@ -36,11 +42,25 @@ export function headText({ seq, hash, at }: AuditHead): string {
   return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
 }
 
+/** What is signed of a checkpoint. */
+export function checkpointText({ seq, hash, at }: AuditHead): string {
+  return `andromeda audit checkpoint\n${seq}\n${hash}\n${at}\n`;
+}
+
 /** Whether the key that the head names has signed it. Whether that key is to be trusted, the caller decides. */
 export function isSignedHead(head: SignedHead): boolean {
-  const key = parseKey(head.key);
-  if (!key) return false;
-  return verify(null, Buffer.from(headText(head)), key, Buffer.from(head.signature, 'base64'));
+  return isSigned(headText(head), head);
+}
+
+/** The same for a checkpoint. */
+export function isSignedCheckpoint(checkpoint: AuditCheckpoint): boolean {
+  return isSigned(checkpointText(checkpoint), checkpoint);
+}
+
+/** Whether a key, as `auditPublicKey` writes it, has signed a text. */
+export function isSigned(text: string, by: { key: string; signature: string }): boolean {
+  const key = parseKey(by.key);
+  return key !== undefined && verify(null, Buffer.from(text), key, Buffer.from(by.signature, 'base64'));
 }
 
 function parseKey(text: string): KeyObject | undefined {

@@ -3,6 +3,7 @@
  * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it.
  */
 import { createHash } from 'node:crypto';
+import { isSigned } from './audit-head.ts';
 
 /** What is handed in to be written down; its place in the chain is given then. */
 export interface AuditEntry {
@@ -73,15 +74,45 @@ export function auditHash(previous: string, entry: AuditRecord): string {
   return `sha256:${createHash('sha256').update(JSON.stringify(fields)).digest('hex')}`;
 }
 
-/** The first entry that does not follow from the one before it; undefined when all do. `previous` is the last good one. */
-export function findBreak<E extends AuditRecord & { hash: string }>(
+/**
+ * That texts of an entry were replaced, as when a person is erased. The entry keeps its hash and so its place in the chain,
+ * and the installation's key signs what the entry says now: nobody else can replace anything, or replace it again.
+ */
+export interface Redaction {
+  /** RFC 3339. */
+  at: string;
+  /** As `auditPublicKey` writes keys. */
+  key: string;
+  /** Ed25519 over `redactionText`, base64. */
+  signature: string;
+}
+
+export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
+
+/** What is signed of a redaction: the entry as it is now, between the hash before it and its own. */
+export function redactionText(previous: string, entry: ChainedEntry, at: string): string {
+  return `andromeda audit redaction\n${entry.seq}\n${previous}\n${entry.hash}\n${auditHash('', entry)}\n${at}\n`;
+}
+
+/**
+ * The first entry that does not follow from the one before it; undefined when all do. `previous` is the last good one.
+ * `isTrusted`: whether redactions signed with a key count; left out: with any.
+ */
+export function findBreak<E extends ChainedEntry>(
   previous: { seq: number; hash: string },
   entries: readonly E[],
+  isTrusted: (key: string) => boolean = () => true,
 ): E | undefined {
   let last = previous;
   for (const entry of entries) {
-    if (entry.seq !== last.seq + 1 || entry.hash !== auditHash(last.hash, entry)) return entry;
+    if (entry.seq !== last.seq + 1 || !follows(last.hash, entry, isTrusted)) return entry;
     last = entry;
   }
   return undefined;
+}
+
+function follows(previous: string, entry: ChainedEntry, isTrusted: (key: string) => boolean): boolean {
+  const { redaction } = entry;
+  if (!redaction) return entry.hash === auditHash(previous, entry);
+  return isTrusted(redaction.key) && isSigned(redactionText(previous, entry, redaction.at), redaction);
 }

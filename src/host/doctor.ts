@@ -168,15 +168,16 @@ async function* checkPages(file: string, database: Inspection): AsyncGenerator<F
     );
 }
 
-function* judgeTrail({ entries, lastAt, signed, keys, fault }: AuditFindings): Generator<Finding> {
+function* judgeTrail({ first, entries, lastAt, signed, keys, fault }: AuditFindings): Generator<Finding> {
   const about = 'audit trail';
+  const all = first === 1 ? `All ${entries} entries` : `Entries ${first} to ${entries}, behind a checkpoint,`;
   if (fault !== undefined) yield wrong(about, fault);
   else if (keys.length > 1)
     yield warn(
       about,
-      `All ${entries} entries fit, and heads are signed with ${keys.length} keys: ${keys.join(', ')}. Are all of them yours?`,
+      `${all} fit, and heads are signed with ${keys.length} keys: ${keys.join(', ')}. Are all of them yours?`,
     );
-  else yield ok(about, `All ${entries} entries fit, and are signed up to entry ${signed}.`);
+  else yield ok(about, `${all} fit, and are signed up to entry ${signed}.`);
   const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
   if (ahead > clockToleranceMs)
     yield wrong(

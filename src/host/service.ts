@@ -77,7 +77,11 @@ function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
   const program = copies ? usualProgram : here;
   const settings = existsSync(at(installed)) ? readConfig(at(installed)) : undefined;
   const dataDir = settings?.dataDir ?? stateDirectory;
-  const written = [dataDir, ...(settings?.audit.file ? [dirname(settings.audit.file)] : [])];
+  const written = [
+    dataDir,
+    ...(settings?.audit.file ? [dirname(settings.audit.file)] : []),
+    ...(settings?.retention.exportTo ? [settings.retention.exportTo] : []),
+  ];
   const kept = settings?.backup?.to;
   const writable = [
     ...written.filter((path) => !isMadeBySystemd(path)),

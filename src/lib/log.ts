@@ -159,6 +159,9 @@ export interface LogEvents {
   'backup.incomplete': { message: string };
 
   'audit.sign.failed': { error: string };
+  /** Entries of the trail that were too old, and the file that has them. */
+  'retention.deleted': { entries: string; file: string | undefined };
+  'retention.failed': { error: string };
   /** `oldestAt`: of the first entry that waits; left out where none does. */
   'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
   /** Counted, and logged in words where it is news. */

@@ -1,5 +1,5 @@
 /** Signed heads of the audit trail, and how much of the trail each destination has been sent. */
-import type { SignedHead } from '../domain/audit-head.ts';
+import type { AuditCheckpoint, SignedHead } from '../domain/audit-head.ts';
 import type { Reader, Store } from './index.ts';
 
 /** Each head covers all that the ones before it cover, so the oldest can go. */
@@ -8,6 +8,11 @@ const mostHeads = 1000;
 /** The newest head; undefined while there is none. */
 export async function findLastHead(db: Reader): Promise<SignedHead | undefined> {
   return db.selectFrom('audit_heads').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
+}
+
+/** Where the trail begins; undefined while nothing of it was ever deleted. */
+export async function findCheckpoint(db: Reader): Promise<AuditCheckpoint | undefined> {
+  return db.selectFrom('audit_checkpoints').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
 }
 
 /** Heads behind an entry, oldest first. */

@@ -1,10 +1,16 @@
 /** The audit trail. Append-only: the database itself refuses to change or drop an entry. */
 import type { Selectable } from 'kysely';
-import { type AuditEntry, type AuditRecord, auditHash } from '../domain/audit.ts';
+import {
+  type AuditEntry,
+  type AuditRecord,
+  auditHash,
+  type ChainedEntry,
+  type Redaction,
+} from '../domain/audit.ts';
 import { isId, isUuid } from '../domain/id.ts';
+import type { AuditEntryTable } from './audit-tables.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
-import type { AuditEntryTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 const longestTarget = 200;
@@ -32,7 +38,7 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void>
     result: entry.result,
     details: cut(entry.details ?? '', longestDetails),
   };
-  await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record) });
+  await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record), redaction: null });
 }
 
 const lastEntry = prepared((db) =>
@@ -55,7 +61,13 @@ export interface AuditFilter {
 }
 
 /** An entry as it is shown: with the email of who did it. */
-export type AuditListing = Selectable<AuditEntryTable> & { actor_email: string };
+export type AuditListing = ChainedEntry & { redaction: Redaction | null; actor_email: string };
+
+/** A row, its redaction read. */
+export function withRedaction<Row extends Pick<Selectable<AuditEntryTable>, 'redaction'>>(row: Row) {
+  const { redaction } = row;
+  return { ...row, redaction: redaction === null ? null : (JSON.parse(redaction) as Redaction) };
+}
 
 /** The hash of an entry; undefined where there is none of that number. */
 export async function findAuditHash(db: Reader, seq: number): Promise<string | undefined> {
@@ -90,5 +102,5 @@ export async function listAuditEntries(
   if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
   if (from !== undefined) query = query.where('e.at', '>=', from);
   if (to !== undefined) query = query.where('e.at', '<', to);
-  return query.orderBy('e.seq').limit(page.limit).execute();
+  return (await query.orderBy('e.seq').limit(page.limit).execute()).map(withRedaction);
 }

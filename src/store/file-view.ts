@@ -28,7 +28,9 @@ export function isFilledOtherwise(file: string): boolean | undefined {
   return queryFile(file, (database) => {
     const any = (from: string) => database.rows(`select 1 from ${from} limit 1`).length > 0;
     const isFilled = any("users where kind = 'person'") || any('organizations');
-    return isFilled && !any("audit_entries where operation = 'createInstallation'");
+    return (
+      isFilled && !any("audit_entries where operation = 'createInstallation'") && !any('audit_checkpoints')
+    );
   });
 }
 

@@ -97,6 +97,7 @@ export async function createPerson(
     created_at: at,
     updated_at: at,
     last_sign_in_at: null,
+    erased_at: null,
   });
   return id;
 }

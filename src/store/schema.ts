@@ -3,10 +3,15 @@
  * PostgreSQL; times are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
  */
 
-import type { AuditRecord } from '../domain/audit.ts';
 import type { SignedHead } from '../domain/audit-head.ts';
 import type { Side } from '../domain/side.ts';
 import type { StaffKey } from '../domain/staff.ts';
+import type {
+  AuditEntryTable,
+  AuditPositionTable,
+  ErasureTable,
+  UnboundIdentityTable,
+} from './audit-tables.ts';
 
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
 export interface UserTable {
@@ -21,6 +26,8 @@ export interface UserTable {
   updated_at: string;
   /** Null until the first sign-in. */
   last_sign_in_at: string | null;
+  /** When what names the person was replaced. */
+  erased_at: string | null;
 }
 
 /** Which token (issuer and subject) is which person; bound at the first call. */
@@ -127,19 +134,6 @@ export interface CommandTable {
   request_hash: string;
   result: string;
   created_at: string;
-}
-
-/** The audit trail: append-only, written in the transaction of what it tells of, each entry chained to the last. */
-export interface AuditEntryTable extends AuditRecord {
-  hash: string;
-}
-
-/** How much of the trail a destination has been sent: up to which entry, and which of its heads. */
-export interface AuditPositionTable {
-  destination: string;
-  entry_seq: number;
-  entry_hash: string;
-  head_seq: number;
 }
 
 /** Nodes of a cluster set aside for its organization. */
@@ -363,6 +357,9 @@ export interface Schema {
   commands: CommandTable;
   audit_entries: AuditEntryTable;
   audit_heads: SignedHead;
+  audit_checkpoints: SignedHead;
+  erasures: ErasureTable;
+  unbound_identities: UnboundIdentityTable;
   audit_positions: AuditPositionTable;
   clusters: ClusterTable;
   scheduler_configurations: SchedulerConfigurationTable;

@@ -91,6 +91,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
       embedded: http(8082),
     },
     access: {},
+    retention: {},
     trustedProxies: [],
     http: { connectionsPerSource: 512, connections: 8192 },
     sync: { intervalMs: 15_000 },
@@ -325,7 +326,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, log, audit, backup, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, metrics, seed.',
   ],
   [
     'an unknown key',

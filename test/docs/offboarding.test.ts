@@ -75,3 +75,17 @@ test('the settings on docs/offboarding.md are ones that the service takes', () =
     assert.deepEqual(readConfig(file).access, { maxDaysWithoutSignIn: 90, keyMaxDays: 365 });
   }
 });
+
+test('the settings on docs/privacy.md are ones that the service takes', () => {
+  using directory = temporaryDirectory();
+  const [text = '', ...others] = readPage('privacy.md').settings;
+  assert.deepEqual(others, []);
+  const file = join(directory.path, 'andromeda.yaml');
+  writeFileSync(file, text);
+  assert.deepEqual(readConfig(file).retention, {
+    commands: 30,
+    sessions: 180,
+    audit: 730,
+    exportTo: '/var/lib/andromeda/exported',
+  });
+});

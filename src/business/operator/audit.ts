@@ -3,7 +3,7 @@
 import { DomainError } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
 import { listAuditEntries } from '../../store/audit.ts';
-import { listHeads } from '../../store/audit-heads.ts';
+import { findCheckpoint, listHeads } from '../../store/audit-heads.ts';
 import { findClusterByName } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPersonByEmail } from '../../store/people.ts';
@@ -26,13 +26,16 @@ export async function operatorListAuditEntries(
   };
   const entries = await listAuditEntries(store.read, filter, { after, limit });
   return {
-    entries: entries.map(({ command_id, organization_id, cluster_id, subject_user_id, ...entry }) => ({
-      ...entry,
-      ...(command_id === null ? {} : { command_id }),
-      ...(organization_id === null ? {} : { organization_id }),
-      ...(cluster_id === null ? {} : { cluster_id }),
-      ...(subject_user_id === null ? {} : { subject_user_id }),
-    })),
+    entries: entries.map(
+      ({ command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry }) => ({
+        ...entry,
+        ...(command_id === null ? {} : { command_id }),
+        ...(organization_id === null ? {} : { organization_id }),
+        ...(cluster_id === null ? {} : { cluster_id }),
+        ...(subject_user_id === null ? {} : { subject_user_id }),
+        ...(redaction === null ? {} : { redaction }),
+      }),
+    ),
   };
 }
 
@@ -53,7 +56,9 @@ export async function operatorListAuditHeads(
   { caller }: BusinessRequest<'operatorListAuditHeads'>,
 ): Promise<BusinessReply<'operatorListAuditHeads'>> {
   await requireStaff(store.read, caller.userId, 'staff.audit');
-  return { key: audit.publicKey, heads: await listHeads(store.read, { after: 0, limit: 1000 }) };
+  const checkpoint = await findCheckpoint(store.read);
+  const heads = await listHeads(store.read, { after: 0, limit: 1000 });
+  return { key: audit.publicKey, heads, ...(checkpoint && { checkpoint }) };
 }
 
 /** A person by email, or an ID as it is: the trail outlives what it tells of. */

@@ -1,7 +1,13 @@
 /** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
 
-import { type AuditRecord, findBreak } from '../../domain/audit.ts';
-import { isAuditPublicKey, isSignedHead, type SignedHead } from '../../domain/audit-head.ts';
+import { type ChainedEntry, findBreak } from '../../domain/audit.ts';
+import {
+  type AuditCheckpoint,
+  isAuditPublicKey,
+  isSignedCheckpoint,
+  isSignedHead,
+  type SignedHead,
+} from '../../domain/audit-head.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
@@ -30,8 +36,12 @@ interface Head {
 const pageSize = 500;
 
 /** The trail page by page, oldest entry first. */
-async function* pages(api: Reader, filter: Record<string, string | undefined>): AsyncGenerator<AuditEntry[]> {
-  let after = 0;
+async function* pages(
+  api: Reader,
+  filter: Record<string, string | undefined>,
+  start = 0,
+): AsyncGenerator<AuditEntry[]> {
+  let after = start;
   for (;;) {
     const query = { ...filter, limit: pageSize, after };
     const { entries } = await api.get('/operator/audit', { query });
@@ -107,17 +117,25 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
     for (const key of options.key ?? [])
       if (!isAuditPublicKey(key))
         throw usage(`'${key}' is not a key as \`andromeda admin audit key\` prints it.`);
-    const { key, heads } = await api.get('/operator/audit/heads');
-    requireSigned(heads, options.key ?? [key]);
+    const { key, heads, checkpoint } = await api.get('/operator/audit/heads');
+    const keys = options.key ?? [key];
+    requireSigned(heads, keys);
+    if (checkpoint) requireCheckpoint(checkpoint, keys, noted);
     const hashes = new Map(heads.map((head) => [head.seq, head.hash]));
-    let last: Head = { seq: 0, hash: '' };
-    for await (const entries of pages(api, {})) {
+    let last: Head = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
+    let redacted = 0;
+    for await (const entries of pages(api, {}, last.seq)) {
       const page = entries.map(asChained);
-      const broken = findBreak(last, page);
-      if (broken)
+      redacted += page.filter(({ redaction }) => redaction).length;
+      const broken = findBreak(last, page, (one) => keys.includes(one));
+      if (broken) {
+        const now = await api.get('/operator/audit/heads');
+        if (now.checkpoint?.seq !== checkpoint?.seq)
+          throw failure('Old entries were deleted meanwhile (retention.audit); run this again.');
         throw failure(
           `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it.`,
         );
+      }
       for (const { seq, hash } of page) {
         if (seq === noted?.seq) requireSame(hash, noted);
         if (hashes.has(seq) && hashes.get(seq) !== hash)
@@ -134,9 +152,21 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
       throw failure(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
     const head = `${last.seq}:${last.hash}`;
     return {
-      json: { entries: last.seq, head, signed },
+      json: {
+        entries: last.seq,
+        head,
+        signed,
+        ...(checkpoint && { checkpoint: checkpoint.seq }),
+        ...(redacted > 0 && { redacted }),
+      },
       text: `entries ${last.seq}\nhead ${head}`,
-      message: signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
+      message: [
+        signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
+        checkpoint && `Entries up to ${checkpoint.seq} were deleted at ${visibleLine(checkpoint.at)}.`,
+        redacted > 0 && `Texts of ${redacted === 1 ? '1 entry' : `${redacted} entries`} were replaced.`,
+      ]
+        .filter(Boolean)
+        .join(' '),
     };
   },
 });
@@ -152,12 +182,29 @@ function requireSigned(heads: readonly SignedHead[], keys: readonly string[]): v
   }
 }
 
+/** The beginning of a trail whose older entries were deleted. An entry noted earlier may be among those. */
+function requireCheckpoint(
+  checkpoint: AuditCheckpoint,
+  keys: readonly string[],
+  noted: Head | undefined,
+): void {
+  if (!keys.includes(checkpoint.key))
+    throw failure(
+      `The checkpoint of entry ${checkpoint.seq} is signed with another key, ${visibleLine(checkpoint.key)}. If that was yours, give all of them with --key.`,
+    );
+  if (!isSignedCheckpoint(checkpoint))
+    throw failure(
+      `The trail was cut: the signature of the checkpoint at which it begins, entry ${checkpoint.seq}, is wrong.`,
+    );
+  if (noted?.seq === checkpoint.seq) requireSame(checkpoint.hash, noted);
+}
+
 function requireSame(hash: string | undefined, noted: Head): void {
   if (hash !== undefined && hash !== noted.hash)
     throw failure(`The trail was rewritten: entry ${noted.seq} is not the one noted earlier.`);
 }
 
-function asChained(entry: AuditEntry): AuditRecord & { hash: string } {
+function asChained(entry: AuditEntry): ChainedEntry {
   return { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null, ...entry };
 }
 

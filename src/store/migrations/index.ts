@@ -12,6 +12,7 @@ import { boundPermissions } from './0009-bound-permissions.ts';
 import { passwordGenerations } from './0010-password-generations.ts';
 import { signIns } from './0011-sign-ins.ts';
 import { auditPositionHashes } from './0012-audit-position-hashes.ts';
+import { retention } from './0013-retention.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -26,4 +27,5 @@ export const migrations: Record<string, Migration> = {
   '0010-password-generations': passwordGenerations,
   '0011-sign-ins': signIns,
   '0012-audit-position-hashes': auditPositionHashes,
+  '0013-retention': retention,
 };

@@ -1,0 +1,256 @@
+/** What is kept for a while only, and that the trail can be checked before, during and after. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { loadAuditKey } from '../../src/audit/key.ts';
+import { applyRetention, type RetentionSettings } from '../../src/audit/retention.ts';
+import { createSigner } from '../../src/audit/signer.ts';
+import { findBreak } from '../../src/domain/audit.ts';
+import { isSignedCheckpoint } from '../../src/domain/audit-head.ts';
+import { newId } from '../../src/domain/id.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { appendAuditEntry, listAuditEntries } from '../../src/store/audit.ts';
+import { setPosition } from '../../src/store/audit-heads.ts';
+import { inspectDatabase } from '../../src/store/inspect.ts';
+import { systemUserId } from '../../src/store/people.ts';
+import { setCheckpoint } from '../../src/store/retention.ts';
+import { createMachine, sessionAt } from '../cli/harness.ts';
+import { physics, startTestApp } from '../support/app.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+const day = 86_400_000;
+
+/** A trail that began forty days ago; what is added to it now is new. */
+async function openOldTrail(entries: number) {
+  const clock = { now: Date.parse('2026-01-01T00:00:00Z') };
+  const opened = await openTestStore(physics, () => clock.now);
+  const { store, dataDir } = opened;
+  const actor = await userId(store, 'ada@physics.example');
+  const add = (operation: string, count: number) =>
+    store.write(async (tx) => {
+      for (let i = 0; i < count; i++)
+        await appendAuditEntry(tx, {
+          actorUserId: actor,
+          operation,
+          target: `t${i}`,
+          reason: 'because of Ada',
+          sourceAddress: '203.0.113.5',
+          result: 'done',
+          details: 'command: "rm secrets"',
+        });
+    });
+  await add('test', entries);
+  await add('ssh.session.closed', 60);
+  clock.now += 40 * day;
+  await add('ssh.session.closed', 3);
+  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const signer = createSigner(store, key, () => clock.now);
+  const deps = { store, key, signer, destinations: [] as string[], log: createLogger('silent') };
+  const file = join(dataDir, 'andromeda.db');
+  return {
+    ...deps,
+    deps,
+    clock,
+    dataDir,
+    retain: (settings: RetentionSettings, from = deps) =>
+      applyRetention(from, settings, new AbortController().signal),
+    seqs: async () =>
+      (await listAuditEntries(store.read, {}, { after: 0, limit: 9999 })).map(({ seq }) => seq),
+    async findings() {
+      using inspection = inspectDatabase(file);
+      return await inspection.auditTrail();
+    },
+    /** What somebody can do who has the database. */
+    tamper(...statements: string[]) {
+      const database = new Database(file);
+      for (const trigger of ['stay', 'remain'])
+        database.exec(`drop trigger if exists audit_entries_${trigger}`);
+      for (const statement of statements) database.exec(statement);
+      database.close();
+    },
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  };
+}
+
+test('old entries are exported and deleted up to a signed checkpoint, in small parts; the rest fits still', async () => {
+  await using trail = await openOldTrail(400);
+  const exportTo = join(trail.dataDir, 'exported');
+  const before = await trail.seqs();
+  const last = before.at(-1) ?? 0;
+  let turns = 0;
+  const counter = setInterval(() => {
+    turns += 1;
+  }, 0);
+  await trail.retain({ audit: 30, exportTo });
+  clearInterval(counter);
+  assert.ok(turns >= 8, `others had ${turns} turns`);
+  // Those of the last days, and what tells of the deletion.
+  const seqs = await trail.seqs();
+  assert.deepEqual(seqs, [last - 2, last - 1, last, last + 1]);
+  const { first, entries, fault } = await trail.findings();
+  assert.deepEqual([first, entries, fault], [last - 2, last + 1, undefined]);
+
+  const [name = '', ...others] = readdirSync(exportTo);
+  assert.deepEqual(others, []);
+  assert.match(name, /^audit-000000000001-0000000004\d\d\.jsonl$/);
+  assert.equal(statSync(join(exportTo, name)).mode & 0o777, 0o600);
+  const lines = readFileSync(join(exportTo, name), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const { kind, ...checkpoint } = lines.pop();
+  assert.equal(kind, 'checkpoint');
+  assert.ok(isSignedCheckpoint(checkpoint));
+  const nulls = { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null };
+  assert.equal(
+    findBreak(
+      { seq: 0, hash: '' },
+      lines.map((line) => ({ ...nulls, ...line })),
+    ),
+    undefined,
+  );
+  assert.deepEqual([lines.length, lines.at(-1).hash], [last - 3, checkpoint.hash]);
+
+  await trail.retain({ audit: 30, exportTo });
+  assert.deepEqual(await trail.seqs(), seqs, 'nothing more is old');
+  assert.equal(readdirSync(exportTo).length, 1);
+  const database = new Database(join(trail.dataDir, 'andromeda.db'));
+  assert.throws(() => database.exec(`delete from audit_entries where seq = ${last}`), /append-only/);
+  assert.throws(() => database.exec("update audit_entries set reason = ''"), /append-only/);
+  database.close();
+  assert.ok((await trail.signer.sign())?.seq, 'and is signed again');
+});
+
+test('a trail that was cut is not accepted: neither behind its checkpoint, nor with a head in its place', async () => {
+  await using trail = await openOldTrail(10);
+  const head = await trail.signer.sign();
+  await trail.retain({ audit: 30 });
+  const { first } = await trail.findings();
+  trail.tamper(`delete from audit_entries where seq = ${first}`);
+  assert.match((await trail.findings()).fault ?? '', new RegExp(`^Entry ${first + 1} does not fit`));
+  trail.tamper(
+    'delete from audit_checkpoints',
+    `delete from audit_entries where seq <= ${head?.seq}`,
+    `insert into audit_checkpoints select * from audit_heads where seq = ${head?.seq}`,
+  );
+  assert.match((await trail.findings()).fault ?? '', /The signature of the checkpoint of entry \d+ is wrong/);
+  trail.tamper('delete from audit_checkpoints');
+  assert.match((await trail.findings()).fault ?? '', /does not fit/);
+});
+
+test('a crash behind the checkpoint leaves a trail that fits, and the next run goes on', async () => {
+  await using trail = await openOldTrail(120);
+  const [entry] = await listAuditEntries(trail.store.read, {}, { after: 99, limit: 1 });
+  assert.ok(entry);
+  const checkpoint = trail.key.signCheckpoint({ seq: entry.seq, hash: entry.hash, at: entry.at });
+  await setCheckpoint(trail.store, checkpoint, {
+    actorUserId: systemUserId,
+    operation: 'deleteAuditEntries',
+    target: '1-100',
+    reason: 'a test',
+    result: 'done',
+  });
+  assert.equal((await trail.seqs())[0], 1);
+  assert.deepEqual([(await trail.findings()).first, (await trail.findings()).fault], [101, undefined]);
+  await trail.retain({ audit: 36_000 });
+  assert.equal((await trail.seqs())[0], 101);
+  assert.equal((await trail.findings()).fault, undefined);
+});
+
+test('what a destination has not been sent stays; a trail that was changed is not cleared away', async () => {
+  await using trail = await openOldTrail(10);
+  const deps = { ...trail.deps, destinations: ['file:/somewhere'] };
+  const [first] = await trail.seqs();
+  await trail.retain({ audit: 30 }, deps);
+  assert.equal((await trail.seqs())[0], first);
+  await setPosition(trail.store, 'file:/somewhere', { entry: 6, hash: '', head: 0 });
+  await trail.retain({ audit: 30 }, deps);
+  assert.equal((await trail.seqs())[0], 6);
+  trail.tamper("update audit_entries set reason = 'forged' where seq = 9");
+  await assert.rejects(trail.retain({ audit: 30 }), /Entry 9 of the audit trail does not fit/);
+  await assert.rejects(trail.retain({ sessions: 30, audit: 30 }), /does not fit/);
+});
+
+test('of old sessions only who, when and where stays; any other change of them is found', async () => {
+  await using trail = await openOldTrail(70);
+  await trail.retain({ sessions: 30 });
+  const entries = await listAuditEntries(trail.store.read, {}, { after: 0, limit: 999 });
+  const sessions = entries.filter(({ operation }) => operation.startsWith('ssh.'));
+  assert.equal(sessions.filter(({ details }) => details === '').length, 60);
+  assert.equal(sessions.filter(({ redaction }) => redaction !== null).length, 60);
+  assert.equal(entries.filter(({ reason }) => reason === '').length, 60, 'and nothing else');
+  const findings = await trail.findings();
+  assert.equal(findings.fault, undefined);
+  assert.deepEqual(findings.keys, [trail.key.publicKey]);
+  const [one] = sessions;
+  assert.ok(one);
+  const [previous] = await listAuditEntries(trail.store.read, {}, { after: one.seq - 2, limit: 1 });
+  assert.ok(previous);
+  assert.equal(
+    findBreak(previous, [one], () => false),
+    one,
+    'by a key that nobody trusts',
+  );
+
+  const forgeries: [string, string][] = [
+    [`update audit_entries set details = 'x' where seq = ${one.seq}`, "details = ''"],
+    [
+      `update audit_entries set redaction = null where seq = ${one.seq}`,
+      `redaction = '${JSON.stringify(one.redaction)}'`,
+    ],
+    // A change of the entry before, with its hash computed again.
+    [`update audit_entries set hash = 'sha256:00' where seq = ${one.seq - 1}`, ''],
+  ];
+  for (const [forgery, mended] of forgeries) {
+    trail.tamper(forgery);
+    assert.match((await trail.findings()).fault ?? '', /does not fit/, forgery);
+    if (mended) trail.tamper(`update audit_entries set ${mended} where seq = ${one.seq}`);
+  }
+});
+
+test('stored results of commands are forgotten by their age', async () => {
+  await using trail = await openOldTrail(0);
+  const { store, clock } = trail;
+  const actor = await userId(store, 'ada@physics.example');
+  await store.write(async ({ db }) => {
+    for (let i = 0; i < 130; i++) {
+      const at = clock.now - (i < 120 ? 20 : 1) * day;
+      const fields = {
+        operation: 'x',
+        request_hash: 'x',
+        result: '{}',
+        created_at: new Date(at).toISOString(),
+      };
+      const row = { id: newId('command', at), actor_user_id: actor, idempotency_key: `key ${i}`, ...fields };
+      await db.insertInto('commands').values(row).execute();
+    }
+  });
+  await trail.retain({ commands: 7 });
+  assert.equal((await store.read.selectFrom('commands').select('id').execute()).length, 10);
+});
+
+test('audit verify accepts a trail that begins at a checkpoint, and says so', async (t) => {
+  await using service = await startTestApp();
+  const dataDir = join(service.dataDir, 'data');
+  const { store } = service.app;
+  for (let i = 0; i < 5; i++)
+    await service.write('/operator/people', { as: 'root', body: { email: `p${i}@x.example` } });
+  service.advance(40 * day);
+  await service.write('/operator/people', { as: 'root', body: { email: 'new@x.example' } });
+  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const signer = createSigner(store, key, Date.now);
+  const deps = { store, key, signer, destinations: [], log: createLogger('silent') };
+  await applyRetention(deps, { audit: 30 }, new AbortController().signal);
+  const machine = await createMachine(t);
+  const accessToken = await service.issuer.token('root');
+  await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
+  const { status, stdout, stderr } = await machine.run(['admin', 'audit', 'verify']);
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /^entries \d+\nhead \d+:sha256:/);
+  assert.match(stderr, /Entries up to \d+ were deleted at 20/);
+  const other = loadAuditKey(join(dataDir, 'other.pem')).publicKey;
+  const distrusted = await machine.run(['admin', 'audit', 'verify', '--key', other]);
+  assert.match(distrusted.stderr, /is signed with another key/);
+});
