@@ -67,6 +67,8 @@ const packages = {
   '@kubernetes/client-node': [['sync'], 'only a driver speaks with API servers'],
   s3mini: [['backup'], 'backups alone are kept elsewhere'],
   'age-encryption': [['backup'], 'backups alone leave the machine'],
+  '@opentelemetry/api': [['app'], 'the rest knows spans, and not where they go'],
+  '@opentelemetry/sdk-trace': [['app'], 'the rest knows spans, and not where they go'],
   'node-pty': [['sync/drivers/simulated/login-node'], 'terminals exist on login nodes only'],
 };
 

@@ -12,6 +12,7 @@ import { createAuthenticator } from '../identity/index.ts';
 import { hashNewPassword } from '../identity/password.ts';
 import type { Logger } from '../lib/log.ts';
 import type { TrustedProxies } from '../lib/source-address.ts';
+import type { Tracer } from '../lib/trace.ts';
 import { platformOperations } from '../platform/index.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
@@ -29,6 +30,7 @@ export interface ApiParts {
   gateway: Gateways;
   audit: Audit;
   log: Logger;
+  tracer: Tracer | undefined;
   now(): number;
 }
 
@@ -130,7 +132,7 @@ function createPlatformApi(
 
 type CommonOptions = ReturnType<typeof commonOptions>;
 
-function commonOptions({ config, store, proxies, issuer, gateway, log, now }: ApiParts) {
+function commonOptions({ config, store, proxies, issuer, gateway, log, tracer, now }: ApiParts) {
   const checkStore = createReadinessCheck(store);
   return {
     async checkReady() {
@@ -148,6 +150,7 @@ function commonOptions({ config, store, proxies, issuer, gateway, log, now }: Ap
     },
     proxies,
     log,
+    tracer,
     now,
   };
 }

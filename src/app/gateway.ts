@@ -7,12 +7,14 @@ import type { Gateways } from '../gateway-process/gateways.ts';
 import { openGateways } from '../gateway-process/index.ts';
 import { listenError } from '../http/listen.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Tracer } from '../lib/trace.ts';
 import type { SshKeyFile } from '../ssh/key-file.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
 import { closeLostSessions, listSessionEntryKeys, sessionEntryKey } from '../store/session-records.ts';
 import { createAuthorize } from './authorize-login.ts';
 import type { SessionRecords } from './session-records.ts';
+import { traceLogins } from './trace-logins.ts';
 
 /** More entries about sessions than processes have on their way when the service is cut off. */
 const recentEntries = 10_000;
@@ -25,6 +27,7 @@ export interface GatewayDeps {
   /** As the store says, when left out. */
   authorize?: Authorize;
   log: Logger;
+  tracer?: Tracer | undefined;
   /** Of the program, where it is not this one's. */
   build?: string | undefined;
 }
@@ -56,7 +59,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
       written ??= listSessionEntryKeys(store, recentEntries);
       return (await written).has(sessionEntryKey(entryOf(event)));
     },
-    authorize: deps.authorize ?? createAuthorize({ store, graceMs }),
+    authorize: traceLogins(deps.authorize ?? createAuthorize({ store, graceMs }), deps.tracer),
     log,
     build: deps.build,
   });

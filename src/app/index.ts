@@ -19,6 +19,7 @@ import { createClock, logClockJumps } from '../lib/clock.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
+import { inSpan, type Tracer } from '../lib/trace.ts';
 import { heldKeys, loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
@@ -75,12 +76,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   let leave: 'all' | 'found' | undefined;
   try {
     parts.defer(watchCertificates(config, log, now));
+    const tracer = await startTracer(parts, config, log);
     const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
     parts.defer(() => store.close());
     parts.defer(logClockJumps(clock, log));
     parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
-    const common = { config, store, log, now };
+    const common = { config, store, log, tracer, now };
     const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
     const { connectionsPerSource: perSource, connections: inAll } = config.http;
@@ -88,13 +90,11 @@ export async function startApp(options: AppOptions): Promise<App> {
       serveHttp(name, at, handler, { perSource, inAll, proxies, log });
     // First of all: a process of its own needs a moment to start.
     const records = startSessionRecords(store, log);
-    const gateway = await openGateway(config, { store, ...keys, records, log });
+    const gateway = await openGateway(config, { store, ...keys, records, log, tracer });
     fronts.push({ stop: () => (leave ? gateway.leave(leave) : gateway.stop()) });
     const issuer = await startIssuer(config, { store, proxies, log, clock });
     parts.defer(() => issuer.stop());
-    if (issuer.handle) {
-      fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
-    }
+    if (issuer.handle) fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
 
     const audit = startAudit(config.audit, { ...config, store, log, now });
     parts.defer(() => audit.stop());
@@ -142,6 +142,18 @@ export async function startApp(options: AppOptions): Promise<App> {
     await parts.disposeAsync();
     throw error;
   }
+}
+
+/** What traces are told to. Last to stop, for what the others do when they stop. */
+async function startTracer(
+  parts: AsyncDisposableStack,
+  { tracing }: Config,
+  log: Logger,
+): Promise<Tracer | undefined> {
+  if (!tracing) return undefined;
+  const started = (await import('./tracing.ts')).startTracing(tracing, log);
+  parts.defer(() => started.stop());
+  return started;
 }
 
 /** What the gateway shows to people, and what to login nodes. */
@@ -238,7 +250,7 @@ function timed(store: Store, log: Logger): Store {
     ...store,
     async write(body, flush) {
       const started = performance.now();
-      const result = await store.write(body, flush);
+      const result = await inSpan('store.write', {}, () => store.write(body, flush));
       log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
       return result;
     },

@@ -67,6 +67,7 @@ function createCounts(registry: Registry, now: () => number): Counts {
     ...issuerCounts(registry),
     ...auditCounts(registry, now),
     ...storeCounts(registry),
+    ...tracingCounts(registry),
   };
 }
 
@@ -211,6 +212,15 @@ function auditCounts(registry: Registry, now: () => number): Counts {
       blocked.set({ destination }, 0);
     },
   };
+}
+
+function tracingCounts(registry: Registry): Counts {
+  const dropped = counter(
+    registry,
+    'andromeda_tracing_dropped_spans_total',
+    'Spans that the collector of traces did not get',
+  );
+  return { 'tracing.dropped': ({ spans }) => dropped.inc(spans) };
 }
 
 function storeCounts(registry: Registry): Counts {

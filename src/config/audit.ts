@@ -1,4 +1,5 @@
 /** The `audit` section of the configuration: how often the trail is signed, and where it is sent. */
+import type { NamedFiles } from './named-files.ts';
 import { readSecrets } from './webhook-secrets.ts';
 
 export interface AuditSettings {
@@ -77,19 +78,10 @@ export function listAuditFiles({ syslog, webhook }: RawAudit = {}): string[] {
   );
 }
 
-interface Files {
-  /** Makes a path absolute. */
-  at(path: string): string;
-  /** Reads a file that a setting names, or refuses with a sentence. */
-  read(name: string, path: string): Buffer;
-  /** As `read`, and refuses a file that others can read. */
-  readSecret(name: string, path: string): Buffer;
-}
-
 /** The section, which fits the schema. */
 export function readAudit(
   { signSeconds = 60, file, syslog, webhook }: RawAudit = {},
-  files: Files,
+  files: NamedFiles,
 ): AuditSettings {
   return {
     signMs: signSeconds * 1000,
@@ -103,7 +95,7 @@ const defaultSeconds = 30;
 
 function readSyslog(
   { to, ca, cert, key, timeoutSeconds = defaultSeconds }: NonNullable<RawAudit['syslog']>,
-  { at, read, readSecret }: Files,
+  { at, read, readSecret }: NamedFiles,
 ): SyslogSettings {
   const [, protocol, bracketed, plain = '', port] = address.exec(to) ?? [];
   return {
@@ -121,7 +113,7 @@ function readSyslog(
 
 function readWebhook(
   { to, secretFile, ca, skip = [], timeoutSeconds = defaultSeconds }: NonNullable<RawAudit['webhook']>,
-  { at, read, readSecret }: Files,
+  { at, read, readSecret }: NamedFiles,
 ): WebhookSettings {
   const name = 'audit.webhook.secretFile';
   return {

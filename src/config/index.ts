@@ -1,8 +1,6 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
-import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
-import { DomainError } from '../domain/error.ts';
 import { createTrustedProxies } from '../lib/source-address.ts';
 import { type Address, hostInUrl, isLoopback, isWildcard, readAddress } from './addresses.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
@@ -15,7 +13,15 @@ import {
   readGatewayLimits,
 } from './gateway-limits.ts';
 import { accessSchema, type RetentionConfig, readRetention, retentionSchema } from './lifetimes.ts';
+import { invalid, namedFiles, readFile } from './named-files.ts';
 import { readSettings } from './settings-file.ts';
+import {
+  listTracingFiles,
+  type RawTracing,
+  readTracing,
+  type TracingSettings,
+  tracingSchema,
+} from './tracing.ts';
 
 export type { Address } from './addresses.ts';
 
@@ -79,6 +85,8 @@ export interface Config {
   audit: AuditSettings;
   /** Backups that the service makes by itself; undefined: none. */
   backup: BackupSettings | undefined;
+  /** Where traces are sent; undefined: nothing is traced. */
+  tracing: TracingSettings | undefined;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
   /** A lab file for an empty database. */
@@ -124,6 +132,7 @@ interface RawConfig {
   log?: { level?: Config['log']['level'] };
   audit?: RawAudit;
   backup?: RawBackup;
+  tracing?: RawTracing;
   metrics?: RawHttp;
   seed?: string;
 }
@@ -179,6 +188,7 @@ const schema = section({
   log: section({ level: { type: 'string', enum: ['debug', 'info', 'warn', 'error'] } }),
   audit: auditSchema,
   backup: backupSchema,
+  tracing: tracingSchema,
   metrics: http,
   seed: text,
 });
@@ -195,12 +205,13 @@ export function listConfigFiles(file: string): string[] {
 }
 
 function listNamedFiles(raw: RawConfig, file: string): string[] {
-  const { platform, business, identity, audit, backup, metrics, seed } = raw;
+  const { platform, business, identity, audit, backup, tracing, metrics, seed } = raw;
   const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
   const named = [
     ...pairs.flatMap(({ cert, key }) => [cert, key]),
     ...listAuditFiles(audit),
     ...(backup ? listBackupFiles(backup) : []),
+    ...listTracingFiles(tracing),
     seed,
   ].filter((path) => path !== undefined);
   const here = dirname(resolve(file));
@@ -225,6 +236,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const here = (path: string) => resolve(dirname(resolve(file)), path);
   const source = { file, here };
   const dataDir = here(raw.dataDir ?? './data');
+  const files = namedFiles(file);
   const config: Config = {
     demo: false,
     files: own,
@@ -245,14 +257,11 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     access: raw.access ?? {},
     retention: readRetention(here, raw.retention),
     log: { level: raw.log?.level ?? 'info' },
-    audit: readAudit(raw.audit, {
-      at: here,
-      read: (name, path) => readFile(file, name, path),
-      readSecret: (name, path) => readSecret(file, name, path),
-    }),
+    audit: readAudit(raw.audit, files),
     backup:
       raw.backup &&
       readBackup(raw.backup, { at: here, dataDir, invalid: (sentence) => invalid(file, sentence) }),
+    tracing: raw.tracing && readTracing(raw.tracing, files),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
@@ -366,25 +375,4 @@ function proxies(file: string, entries: readonly string[]): readonly string[] {
     throw invalid(file, `trustedProxies: ${(error as Error).message}.`);
   }
   return entries;
-}
-
-function readFile(file: string, name: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw invalid(file, `${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
-  }
-}
-
-/** A file that nobody else may read. */
-function readSecret(file: string, name: string, path: string): Buffer {
-  const content = readFile(file, name, path);
-  const others = statSync(path).mode & 0o077;
-  if (others !== 0)
-    throw invalid(file, `${name}: ${path} can be read or written by others. chmod 600 ${path}`);
-  return content;
-}
-
-function invalid(file: string, message: string): DomainError {
-  return new DomainError('invalid_request', `${file}: ${message}`);
 }

@@ -16,6 +16,7 @@ import type { CommandReply, Request as OperationRequest } from '../domain/operat
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../lib/source-address.ts';
+import { type Tracer, within } from '../lib/trace.ts';
 import { createBodyReader } from './body.ts';
 import { type CheckRequest, createChecks } from './check.ts';
 import { commandHeaders } from './command.ts';
@@ -24,6 +25,7 @@ import type { DocsSignIn } from './docs/session.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
 import { sendJson } from './reply.ts';
+import { beginRequestSpan, endRequestSpan } from './trace.ts';
 
 export interface ApiOptions<Deps> {
   /** Which API it is, for the log. */
@@ -45,6 +47,8 @@ export interface ApiOptions<Deps> {
   /** The proxies that are believed about the address of a caller. */
   proxies: TrustedProxies;
   log: Logger;
+  /** Left out: nothing is traced. */
+  tracer?: Tracer | undefined;
   now(): number;
 }
 
@@ -90,7 +94,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const checksOf = createChecks(document);
   for (const operation of operations) {
     const steps = [
-      named(operation.operationId),
+      named(options, operation.operationId),
       operation.isPublic ? [] : authenticate,
       operation.source.requestBody ? createBodyReader(operation.bodyLimit) : [],
     ].flat();
@@ -144,24 +148,14 @@ function logWhenDone<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHan
     response.setHeader('X-Request-Id', requestId);
     const { method, path } = request;
     response.once('close', () => {
-      const { operation, userId, commandId, refusal } = response.locals;
+      const { operation, userId, commandId, refusal, span } = response.locals;
       // A caller who closes the connection gets no reply, whatever it would have been.
       const status = response.writableFinished ? response.statusCode : 499;
       const ms = Math.round((performance.now() - started) * 100) / 100;
       const level = operation === undefined ? 'debug' : 'info';
-      log[level]('http.request', {
-        api: name,
-        requestId,
-        operation,
-        method,
-        path,
-        address,
-        status,
-        ms,
-        userId,
-        commandId,
-        refusal,
-      });
+      const line = { api: name, requestId, operation, method, path, address, status, ms };
+      within(span, () => log[level]('http.request', { ...line, userId, commandId, refusal }));
+      if (span) endRequestSpan(span, response, status);
     });
     next();
   };
@@ -176,9 +170,10 @@ function isDecodable(path: string): boolean {
   }
 }
 
-function named(operation: string): RequestHandler {
-  return (_request, response, next) => {
+function named<Deps>({ name: api, proxies, tracer }: ApiOptions<Deps>, operation: string): RequestHandler {
+  return (request, response, next) => {
     response.locals.operation = operation;
+    if (tracer) response.locals.span = beginRequestSpan(tracer, { api, operation, proxies }, request);
     next();
   };
 }
@@ -193,6 +188,7 @@ async function answer<Deps>(
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
   const { params: path, headers, body } = request;
+  const { span } = response.locals;
   const query = { ...request.query };
   check({ path, query, headers, body });
   // Only what the operation itself refuses; authentication and schema errors keep the standard body.
@@ -208,11 +204,11 @@ async function answer<Deps>(
     now: options.now(),
   };
   if (!operation.isCommand) {
-    response.json(await run(options.deps, input));
+    response.json(await within(span, () => run(options.deps, input)));
     return;
   }
   const command = commandHeaders((name) => request.headersDistinct[name.toLowerCase()] ?? []);
-  const reply = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
+  const reply = (await within(span, () => run(options.deps, { ...input, command }))) as CommandReply<unknown>;
   const { replayed, result } = reply;
   response.locals.commandId = reply.commandId;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);

@@ -8,6 +8,7 @@
 import { pino } from 'pino';
 import { escapeControls } from '../domain/visible-text.ts';
 import { createStderrWriter } from './log-writer.ts';
+import { activeSpan } from './trace.ts';
 
 /** What is thrown, as it was caught. */
 type Thrown = unknown;
@@ -192,6 +193,11 @@ export interface LogEvents {
   'sync.notice.failed': { error: Thrown };
   'sync.sweep.failed': { error: Thrown };
 
+  /** The collector of traces takes none; what it does not get is counted. */
+  'tracing.failed': { error: string };
+  'tracing.working': { dropped: number };
+  'tracing.dropped': { spans: number };
+
   'simulated.applied': {
     cluster: string;
     generation: number;
@@ -261,7 +267,10 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
     // JSON leaves C1 and bidirectional controls as they are, which a terminal that shows the log obeys.
     { write: (line) => write(`${escapeControls(line.slice(0, -1))}\n`) },
   );
-  const at = (name: EventLevel) => (event: EventName, fields: object) => lines[name]({ event, ...fields });
+  const at = (name: EventLevel) => (event: EventName, fields: object) => {
+    const span = activeSpan();
+    lines[name](span ? { event, ...fields, traceId: span.traceId } : { event, ...fields });
+  };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Caller, CommandReply, Request } from '../domain/operation.ts';
+import { activeSpan, inSpan } from '../lib/trace.ts';
 import { type About, type Attempt, entryOf, recordRefusal } from './attempts.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
@@ -43,11 +44,24 @@ export async function runCommand<T>(
   const { operation, about } = command;
   const attempt = { operation, headers: request.command, caller, about, now };
   try {
-    return await run(store, attempt, request.command.idempotencyKey, command);
+    const about = { 'andromeda.operation': operation };
+    return await inSpan('command', about, async () => {
+      const reply = await run(store, attempt, request.command.idempotencyKey, command);
+      noteCommand(reply.commandId);
+      return reply;
+    });
   } catch (error) {
     await recordRefusal(store, attempt, error);
     throw error;
   }
+}
+
+/** What follows from it, in other parts of its trace, names it as well. */
+function noteCommand(commandId: string): void {
+  const span = activeSpan();
+  if (!span) return;
+  span.set({ 'andromeda.command_id': commandId });
+  span.shared.commandId = commandId;
 }
 
 async function run<T>(

@@ -3,6 +3,7 @@
 import type { Cluster } from '../domain/cluster.ts';
 import type { KubernetesSideReport } from '../domain/manifest.ts';
 import { messageOf } from '../lib/error-message.ts';
+import { inSpan } from '../lib/trace.ts';
 import { recordApplyFailure } from '../store/cluster-sides.ts';
 import { findKubernetesAccess, findNextExpiry } from '../store/kubernetes-access.ts';
 import { recordKubernetesReport } from '../store/observations.ts';
@@ -20,17 +21,16 @@ export async function passKubernetes(
 ): Promise<PassResult> {
   const { store, admission, subjectIssuer, now } = deps;
   const { id } = cluster;
-  const [wakeAt, access] = await admission(() =>
-    // Both queries use the same time: a grant that ends between them would be missed by this pass and by `wakeAt`.
-    Promise.resolve(now()).then((moment) =>
-      Promise.all([
-        findNextExpiry(store.read, id, moment),
-        findKubernetesAccess(store, cluster, subjectIssuer, moment),
-      ]),
-    ),
-  );
+  // Both queries use the same time: a grant that ends between them would be missed by this pass and by `wakeAt`.
+  const plan = (moment: number) =>
+    Promise.all([
+      findNextExpiry(store.read, id, moment),
+      findKubernetesAccess(store, cluster, subjectIssuer, moment),
+    ]);
+  const [wakeAt, access] = await inSpan('plan', {}, () => admission(async () => plan(now())));
   const driver = await openDriver(cluster);
-  const applying = driver.apply(access, atMost(signal, applyLimitMs)).catch((error): KubernetesOutcome => {
+  const work = inSpan('apply', {}, () => driver.apply(access, atMost(signal, applyLimitMs)));
+  const applying = work.catch((error): KubernetesOutcome => {
     if (isStopping(signal)) throw error;
     return {
       failure: `People's permissions could not be changed: ${messageOf(error)}`,

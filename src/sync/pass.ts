@@ -3,6 +3,7 @@ import type { Cluster } from '../domain/cluster.ts';
 import type { Side } from '../domain/side.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
+import { inSpan } from '../lib/trace.ts';
 import { recordObserveFailure } from '../store/cluster-sides.ts';
 import { activateCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
@@ -74,12 +75,13 @@ export async function observeSide<R extends { controlPlaneReady: boolean }>(
   { side, driver, record }: Observation<R>,
   signal: AbortSignal,
 ): Promise<{ report: R; activated: boolean }> {
-  const report = await driver.observe(atMost(signal, observeLimitMs)).catch(async (error) => {
+  const observing = inSpan('observe', {}, () => driver.observe(atMost(signal, observeLimitMs)));
+  const report = await observing.catch(async (error) => {
     if (!isStopping(signal)) await recordObserveFailure(store, cluster.id, side, messageOf(error));
     throw error;
   });
   const activated = await admission(async () => {
-    await record(report);
+    await inSpan('record', {}, () => record(report));
     log.debug('sync.observed', { cluster: cluster.name, side });
     if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
     return store.write((tx) => activateCluster(tx, cluster.id));

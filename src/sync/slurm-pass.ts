@@ -3,6 +3,7 @@
 import type { Cluster } from '../domain/cluster.ts';
 import type { Manifest, SlurmReport } from '../domain/manifest.ts';
 import { messageOf } from '../lib/error-message.ts';
+import { inSpan } from '../lib/trace.ts';
 import {
   acceptAccessLists,
   createAccessList,
@@ -25,7 +26,7 @@ export async function passSlurm(
   signal: AbortSignal,
 ): Promise<PassResult> {
   const { store, admission } = deps;
-  const manifest = await admission(() => nextManifest(deps, cluster));
+  const manifest = await inSpan('plan', {}, () => admission(() => nextManifest(deps, cluster)));
   // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
   const driver = await openDriver(cluster);
   let activated = false;
@@ -39,7 +40,8 @@ export async function passSlurm(
   const needed = manifest !== undefined && (isApplyNeeded(manifest, report) || report.drifted === true);
   if (needed) {
     await deps.recheckSessions?.(cluster.id);
-    const work = driver.apply(manifest, atMost(signal, applyLimitMs));
+    const generation = { 'andromeda.generation': manifest.generation };
+    const work = inSpan('apply', generation, () => driver.apply(manifest, atMost(signal, applyLimitMs)));
     const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,
       (error: unknown) => ({ error }),

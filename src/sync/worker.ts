@@ -3,7 +3,9 @@ import type { Cluster } from '../domain/cluster.ts';
 import { type Side, sidesOf } from '../domain/side.ts';
 import { retryDelay } from '../lib/back-off.ts';
 import type { Logger } from '../lib/log.ts';
+import { failureOf, within } from '../lib/trace.ts';
 import { findCluster } from '../store/clusters.ts';
+import { Causes } from './causes.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
 import { DriverHolder } from './driver-holder.ts';
 import type { Pass, PassDeps, PassResult } from './pass.ts';
@@ -48,8 +50,10 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #isGathering = false;
   /** When the first change came that no pass has applied yet. */
   #changedAt: number | undefined = performance.now();
+  readonly #causes = new Causes();
   #failures = 0;
   #lastFailure: string | null = null;
+  #lastError: string | undefined;
   #name: string;
 
   constructor(options: WorkerOptions<D>) {
@@ -60,6 +64,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
 
   nudge(): void {
     this.#dirty ||= 'changed';
+    this.#causes.note();
     if (this.#changedAt === undefined) {
       const { log, side } = this.#options;
       log.debug('sync.changed', { cluster: this.#name, side });
@@ -99,12 +104,26 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     if (this.#running) return;
     this.#dirty = false;
     this.#isGathering = false;
-    this.#running = this.#pass().then((delayMs) => {
+    this.#running = this.#tracedPass().then((delayMs) => {
       this.#running = undefined;
       if (delayMs === undefined) return;
       // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
       const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
       this.schedule(isDue ? this.#gatherMs() : delayMs);
+    });
+  }
+
+  /** As `#pass`, as a part of the traces of the changes that it is for. */
+  #tracedPass(): Promise<number | undefined> {
+    const { clusterId, side } = this.#options;
+    const about = { 'andromeda.cluster_id': clusterId, 'andromeda.side': side };
+    return this.#causes.run(`sync ${side}`, about, async () => {
+      const failures = this.#failures;
+      const result = await this.#pass();
+      const failure = this.#failures > failures ? this.#lastError : undefined;
+      // What a change wants may be in force while a later one waits; then it is seen once more.
+      const isOpen = result !== undefined && this.#changedAt !== undefined && !this.#stopping.signal.aborted;
+      return { result, isOpen, failure, attributes: { 'andromeda.in_force': !isOpen } };
     });
   }
 
@@ -128,6 +147,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       return result.retry ? Math.min(nextMs, this.#retryMs()) : nextMs;
     } catch (error) {
       this.#failures += 1;
+      this.#lastError = failureOf(error);
       this.#changedAt = changed ?? this.#changedAt;
       const retryMs = this.#retryMs();
       if (!this.#stopping.signal.aborted) {
@@ -167,7 +187,8 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   /** Undefined when the side is released, or is no side of the cluster any more. */
   async #passOrRelease(): Promise<PassResult | undefined> {
     const { clusterId, side, deps, pass, log } = this.#options;
-    const open = (one: Cluster) => this.#holder.open(one);
+    // It outlives the pass, and so belongs to no trace.
+    const open = (one: Cluster) => within(undefined, () => this.#holder.open(one));
     const cluster = await findCluster(deps.store.read, clusterId);
     if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
     this.#name = cluster.name;

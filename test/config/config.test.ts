@@ -107,6 +107,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     log: { level: 'info' },
     audit: { signMs: 60_000, file: undefined, syslog: undefined, webhook: undefined },
     backup: undefined,
+    tracing: undefined,
     metrics: undefined,
     seed: undefined,
   });
@@ -241,6 +242,40 @@ test('backup says how often, how many, where and to whom; S3 only encrypted, and
   for (const [text, message] of rows) assert.throws(() => read(`backup: ${text}`), message, text);
 });
 
+test('traces are sent over HTTPS or to this machine, with headers from a file that nobody else can read', () => {
+  const headersFile = join(directory.path, 'otlp.headers');
+  const write = (text: string, mode = 0o600) => {
+    writeFileSync(headersFile, text);
+    chmodSync(headersFile, mode);
+  };
+  write('Authorization: Bearer abc\n\nX-Scope-OrgID: 1\n');
+  const { tracing } = read(
+    'tracing: { otlp: "https://collector.example.org:4318", headersFile: otlp.headers }',
+  );
+  assert.deepEqual(tracing, {
+    url: new URL('https://collector.example.org:4318/v1/traces'),
+    headers: { Authorization: 'Bearer abc', 'X-Scope-OrgID': '1' },
+    ca: undefined,
+    sampleRatio: 1,
+  });
+  assert.ok(listConfigFiles(file).includes(headersFile));
+  assert.equal(
+    read('tracing: { otlp: "http://127.0.0.1:4318/x", sampleRatio: 0.1 }').tracing?.url.pathname,
+    '/x',
+  );
+  for (const otlp of ['http://collector:4318', 'https://a:b@c/', 'grpc://c:4317'])
+    assert.throws(() => read(`tracing: { otlp: "${otlp}" }`), /tracing\.otlp/, otlp);
+  assert.throws(() => read('tracing: { otlp: "https://c", sampleRatio: 2 }'), /sampleRatio/);
+  write('Bearer abc');
+  const wrong = () => read('tracing: { otlp: "https://c", headersFile: otlp.headers }');
+  assert.throws(
+    wrong,
+    (error: Error) => /one "Name: value" a line/.test(error.message) && !/abc/.test(error.message),
+  );
+  write('A: b', 0o644);
+  assert.throws(wrong, /chmod 600/);
+});
+
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {
   const { limits } = read(`
 gateway:
@@ -326,7 +361,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, metrics, seed.',
   ],
   [
     'an unknown key',
