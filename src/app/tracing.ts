@@ -36,6 +36,8 @@ export interface Tracing extends Tracer {
 const mostWaiting = 2048;
 const exportMs = 5_000;
 const stopMs = 1_000;
+/** A collector that is just too slow fails and works in turns. */
+const sayEveryMs = 60_000;
 /** Attributes of ours are IDs and results. */
 const spanLimits = { attributeValueLengthLimit: 200, attributeCountLimit: 16, linkCountLimit: 16 };
 
@@ -135,7 +137,8 @@ class CountedExporter implements SpanExporter {
   readonly #log: Logger;
   #waiting = 0;
   #isFailing = false;
-  /** Since it began to fail. */
+  #saidAt = Number.NEGATIVE_INFINITY;
+  /** Since it was last said to work. */
   #dropped = 0;
 
   constructor({ url, headers, ca }: TracingSettings, log: Logger) {
@@ -171,7 +174,8 @@ class CountedExporter implements SpanExporter {
   }
 
   #works(): void {
-    if (this.#isFailing) this.#log.info('tracing.working', { dropped: this.#dropped });
+    if (!this.#isFailing) return;
+    this.#log.info('tracing.working', { dropped: this.#dropped });
     this.#isFailing = false;
     this.#dropped = 0;
   }
@@ -179,8 +183,11 @@ class CountedExporter implements SpanExporter {
   #drop(spans: number, error: string): void {
     this.#dropped += spans;
     this.#log.debug('tracing.dropped', { spans });
-    if (!this.#isFailing) this.#log.warn('tracing.failed', { error });
+    const now = performance.now();
+    if (this.#isFailing || now - this.#saidAt < sayEveryMs) return;
     this.#isFailing = true;
+    this.#saidAt = now;
+    this.#log.warn('tracing.failed', { error });
   }
 
   forceFlush(): Promise<void> {

@@ -4,7 +4,7 @@ import type { Cluster } from '../../src/domain/cluster.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
 import {
@@ -51,6 +51,8 @@ class HandMade implements SlurmDriver {
   followsSettings = false;
   failing: Error | undefined;
   hanging = false;
+  /** What is applied changes nothing there. */
+  refusing = false;
   /** What applying waits for. */
   slow: Promise<void> | undefined;
 
@@ -66,6 +68,7 @@ class HandMade implements SlurmDriver {
   async apply(manifest: Manifest): Promise<void> {
     this.applied.push(manifest);
     await this.slow;
+    if (this.refusing) return;
     const { generation, desiredGeneration } = manifest;
     const accounts = [...manifest.accounts];
     this.report = { ...this.report, manifestGeneration: generation, desiredGeneration, accounts };
@@ -86,6 +89,7 @@ async function start(
     intervalMs?: number;
     prepare?: (drivers: Drivers) => void;
     recheckSessions?: (clusterId: string) => Promise<void>;
+    log?: Logger;
   } = {},
 ) {
   const opened = await openTestStore(lab);
@@ -104,7 +108,7 @@ async function start(
     subjectIssuer: undefined,
     intervalMs: options.intervalMs ?? 60_000,
     recheckSessions: options.recheckSessions,
-    log: createLogger('silent'),
+    log: options.log ?? createLogger('silent'),
     now: Date.now,
   });
   let stopped = false;
@@ -246,6 +250,29 @@ test('a cluster that fails backs off, changes do not hurry it, and it recovers',
     3_000,
   );
   assert.equal(lab.alpha.applied[0]?.accounts[0]?.keySetGeneration, 5);
+});
+
+test('a change that a cluster can be seen not to take is waiting until it is in force', async () => {
+  const behind: number[] = [];
+  const log = createLogger('debug', (line) => {
+    const { event, cluster, behindMs } = JSON.parse(line);
+    if (event === 'sync.passed' && cluster === 'alpha') behind.push(behindMs);
+  });
+  await using lab = await start({ intervalMs: 50, log });
+  const isInForce = () =>
+    eventually(
+      async () => behind.at(-1),
+      (ms) => ms === 0,
+    );
+  await isInForce();
+  lab.alpha.refusing = true;
+  await addKey(lab.store);
+  await eventually(
+    async () => behind.at(-1) ?? 0,
+    (ms) => ms > 300,
+  );
+  lab.alpha.refusing = false;
+  await isInForce();
 });
 
 test('a cluster that hangs does not hold up another, nor the end', async () => {
