@@ -29,6 +29,10 @@ const folders = {
   sync: [['domain', 'store', 'ssh'], 'reconciling reads the present truth, not what another part remembers'],
   http: [['domain', 'api'], 'operations are handed to it by app, so that it mounts both APIs alike'],
   cli: [['domain', 'api'], 'the client talks to the server over HTTP only, and must start quickly'],
+  console: [
+    ['domain', 'store', 'http'],
+    'the APIs are handed to it as listeners, so that it can do nothing that they do not allow',
+  ],
   config: [['domain', 'api', 'http'], 'it says what is wanted, and starts nothing'],
   app: [
     [
@@ -45,6 +49,7 @@ const folders = {
       'ssh',
       'sync',
       'http',
+      'console',
       'config',
     ],
     'it composes the service, and knows nothing of the command line',
@@ -177,7 +182,7 @@ export default {
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^src/http/docs/' },
+    exclude: { path: '^src/(http/docs|console/app)/' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

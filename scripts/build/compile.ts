@@ -25,6 +25,7 @@ giveParts({
   startWorker() {
     throw new Error('no threads here');
   },
+  bytes: () => Buffer.alloc(0),
   text: (path) => readFileSync(join(assets, 'text', path), 'utf8'),
 });
 for (const name of parts) code.load(name);

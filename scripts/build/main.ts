@@ -20,6 +20,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundleProgram, missingForBundle } from './bundle.ts';
+import { buildConsole } from './console.ts';
 import { injectBlob } from './elf.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -38,9 +39,13 @@ try {
   for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);
   for (const [file, path] of addons) copyFileSync(path, inWork(`assets/addon/${file}`));
   const src = join(root, 'src');
-  for (const text of globSync('**/*.{js,json}', { cwd: src, exclude: ['**/tsconfig.json'] })) {
+  for (const text of globSync('**/*.{js,json}', {
+    cwd: src,
+    exclude: ['**/tsconfig.json', 'console/app/**'],
+  })) {
     copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
+  await addConsole();
   const node = (...args: string[]) => execFileSync(process.execPath, args, { cwd: work, stdio: 'pipe' });
   const flags = [
     '--hash-seed=1',
@@ -67,6 +72,19 @@ try {
   console.log(`${out}: ${(executable.length / 2 ** 20).toFixed(1)} MiB`);
 } finally {
   rmSync(work, { recursive: true });
+}
+
+/** The web console's files, packed once here instead of at every request. */
+async function addConsole(): Promise<void> {
+  const files = await buildConsole(root);
+  const facts: Record<string, object> = {};
+  for (const [path, { type, tag, plain, br, gzip }] of files) {
+    facts[path] = { type, tag, isPacked: br !== undefined };
+    writeFileSync(inWork(`assets/bytes/console/${path}`), plain);
+    if (br) writeFileSync(inWork(`assets/bytes/console/${path}.br`), br);
+    if (gzip) writeFileSync(inWork(`assets/bytes/console/${path}.gz`), gzip);
+  }
+  writeFileSync(inWork('assets/text/console/files.json'), JSON.stringify(facts));
 }
 
 /** The path of a file in the working directory; makes its folder. */

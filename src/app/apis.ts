@@ -36,7 +36,13 @@ export interface ApiParts {
 
 type Authenticate = ReturnType<typeof createAuthenticator>;
 
-export function createApis(parts: ApiParts): { business: RequestListener; platform: RequestListener } {
+export interface Apis {
+  business: RequestListener;
+  platform: RequestListener;
+  authenticate: Authenticate;
+}
+
+export function createApis(parts: ApiParts): Apis {
   const { config, store, issuer, now } = parts;
   const authenticate = createAuthenticator({
     store,
@@ -56,6 +62,7 @@ export function createApis(parts: ApiParts): { business: RequestListener; platfo
   return {
     business: createBusinessApi(parts, common, authenticate),
     platform: createPlatformApi(parts, common, authenticate),
+    authenticate,
   };
 }
 

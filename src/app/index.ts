@@ -28,6 +28,7 @@ import { noteKeysInUse } from '../store/keys-in-use.ts';
 import { startSyncLoop } from '../sync/index.ts';
 import { createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
+import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
@@ -103,13 +104,13 @@ export async function startApp(options: AppOptions): Promise<App> {
     gatewayStarted.catch(() => {});
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const { business, platform } = createApis({ ...common, ...keys, proxies, issuer, gateway, audit });
-    fronts.push(await serve('Business API', config.business, business));
-    fronts.push(await serve('Platform API', config.platform, platform));
+    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit });
+    fronts.push(await serve('Business API', config.business, apis.business));
+    fronts.push(await serve('Platform API', config.platform, apis.platform));
+    await addConsole(fronts, serve, { ...common, apis, issuer, proxies });
 
     if (config.metrics && metrics) {
-      const handler = metrics.handler(() => gateway.count());
-      fronts.push(await serve('metrics', config.metrics, handler));
+      fronts.push(await serve('metrics', config.metrics, metrics.handler(gateway.count)));
     }
 
     await gatewayStarted;
@@ -212,6 +213,19 @@ function startSync(deps: {
     log,
     now,
   });
+}
+
+/** The web console, where there is one; beside its listener, for a page that listens would hold up the stop. */
+async function addConsole(
+  fronts: { stop(): Promise<void> }[],
+  serve: (name: string, at: HttpConfig, handler: RequestListener) => Promise<{ stop(): Promise<void> }>,
+  parts: Parameters<typeof startConsole>[0],
+): Promise<void> {
+  const at = parts.config.console;
+  if (!at) return;
+  const webConsole = startConsole(parts);
+  fronts.push(webConsole);
+  fronts.push(await serve('web console', at, webConsole.handle));
 }
 
 /** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */

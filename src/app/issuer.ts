@@ -37,6 +37,8 @@ export interface TokenIssuer {
   isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   /** The client that the /docs pages sign people in as. */
   docsClientId: string;
+  /** The client that the web console is; undefined where there is no console. */
+  console: { clientId: string; secret: string } | undefined;
   /** Its own pages and endpoints; undefined for an issuer elsewhere. */
   handle: RequestListener | undefined;
   /** Loads ahead what the first sign-in needs. */
@@ -57,6 +59,10 @@ export async function startIssuer(
       scopes: identity.scopes,
       docsClientId: identity.cliClientId,
       handle: undefined,
+      console: identity.console && {
+        clientId: identity.console.clientId,
+        secret: identity.console.clientSecret,
+      },
       isSignInOver: undefined,
       tokenType: undefined,
       warm: async () => {},
@@ -74,6 +80,7 @@ export async function startIssuer(
     audience: identity.audiences[0] ?? 'andromeda',
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
+    ...(config.console ? { consoleUrl: config.console.url } : {}),
     resources: [config.platform.url, config.business.url],
     pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
     proxies,
@@ -82,6 +89,7 @@ export async function startIssuer(
   });
   return {
     handle: issuer.handle,
+    console: config.console && issuer.console,
     stop: () => issuer.stop(),
     url,
     keys: createLocalJWKSet(issuer.jwks),

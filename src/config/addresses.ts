@@ -1,5 +1,6 @@
 /** Where a listener listens, as the configuration says it. */
 import { DomainError } from '../domain/error.ts';
+import { createTrustedProxies } from '../lib/source-address.ts';
 
 export interface Address {
   host: string;
@@ -29,4 +30,31 @@ export function isWildcard(host: string): boolean {
 
 export function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Throws `invalid_request` where two settings name one address and port. */
+export function refuseSharedPorts(file: string, listeners: readonly [string, Address][]): void {
+  const taken = new Map<string, string>();
+  for (const [name, { host, port }] of listeners) {
+    if (port === 0) continue;
+    const key = `${host}:${port}`;
+    const other = taken.get(key);
+    if (other !== undefined) {
+      throw new DomainError(
+        'invalid_request',
+        `${file}: ${other}.listen and ${name}.listen are both ${key}; each needs its own port.`,
+      );
+    }
+    taken.set(key, name);
+  }
+}
+
+/** Throws `invalid_request` where one is neither an address nor a network. */
+export function readProxies(file: string, entries: readonly string[]): readonly string[] {
+  try {
+    createTrustedProxies(entries);
+  } catch (error) {
+    throw new DomainError('invalid_request', `${file}: trustedProxies: ${(error as Error).message}.`);
+  }
+  return entries;
 }

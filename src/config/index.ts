@@ -1,11 +1,19 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
-import { createTrustedProxies } from '../lib/source-address.ts';
-import { type Address, hostInUrl, isLoopback, isWildcard, readAddress } from './addresses.ts';
+import {
+  type Address,
+  hostInUrl,
+  isLoopback,
+  isWildcard,
+  readAddress,
+  readProxies,
+  refuseSharedPorts,
+} from './addresses.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
 import { type BackupSettings, backupSchema, listBackupFiles, type RawBackup, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
+import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
 import {
   type GatewayLimitsConfig,
   gatewayLimitsSchema,
@@ -65,6 +73,8 @@ export interface Config {
     /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
     kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
+    /** The client that the web console is at an issuer elsewhere. The embedded one knows it by itself. */
+    console: ConsoleClient | undefined;
     embedded: HttpConfig;
   };
   /** Addresses and networks of proxies whose headers about their clients are trusted. */
@@ -89,6 +99,8 @@ export interface Config {
   tracing: TracingSettings | undefined;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
+  /** Where the web console is; undefined: there is none. */
+  console: HttpConfig | undefined;
   /** A lab file for an empty database. */
   seed: string | undefined;
 }
@@ -120,6 +132,7 @@ interface RawConfig {
     scopes?: string[];
     kubernetes?: { clientId: string; usernameClaim?: string; issuerCertificateAuthority?: string };
     serviceAccountClaim?: { name: string; value: unknown };
+    console?: Omit<ConsoleClient, 'clientSecret'>;
     embedded?: RawHttp;
   };
   trustedProxies?: string[];
@@ -134,6 +147,7 @@ interface RawConfig {
   backup?: RawBackup;
   tracing?: RawTracing;
   metrics?: RawHttp;
+  console?: RawHttp;
   seed?: string;
 }
 
@@ -175,6 +189,7 @@ const schema = section({
       'clientId',
     ]),
     serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
+    console: consoleClientSchema,
     embedded: http,
   }),
   trustedProxies: { type: 'array', items: text },
@@ -190,6 +205,7 @@ const schema = section({
   backup: backupSchema,
   tracing: tracingSchema,
   metrics: http,
+  console: http,
   seed: text,
 });
 
@@ -205,10 +221,11 @@ export function listConfigFiles(file: string): string[] {
 }
 
 function listNamedFiles(raw: RawConfig, file: string): string[] {
-  const { platform, business, identity, audit, backup, tracing, metrics, seed } = raw;
-  const pairs = [platform, business, identity?.embedded, metrics].flatMap((one) => one?.tls ?? []);
+  const { platform, business, identity, audit, backup, tracing, metrics, console, seed } = raw;
+  const pairs = [platform, business, identity?.embedded, metrics, console].flatMap((one) => one?.tls ?? []);
   const named = [
     ...pairs.flatMap(({ cert, key }) => [cert, key]),
+    identity?.console?.clientSecretFile,
     ...listAuditFiles(audit),
     ...(backup ? listBackupFiles(backup) : []),
     ...listTracingFiles(tracing),
@@ -221,7 +238,7 @@ function listNamedFiles(raw: RawConfig, file: string): string[] {
 /** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
 export function demoConfig(dataDir: string): Config {
   const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
-  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity };
+  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity, console: {} };
   return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
 }
 
@@ -245,7 +262,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     business: readHttp(source, 'business', raw.business, 8081),
     gateway: readGateway(file, raw.gateway ?? {}),
     identity: readIdentity(source, raw.identity ?? {}),
-    trustedProxies: proxies(file, raw.trustedProxies ?? []),
+    trustedProxies: readProxies(file, raw.trustedProxies ?? []),
     // A whole site can stand behind one address, and its browsers keep connections for a minute.
     http: {
       connectionsPerSource: raw.http?.connectionsPerSource ?? 512,
@@ -263,6 +280,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       readBackup(raw.backup, { at: here, dataDir, invalid: (sentence) => invalid(file, sentence) }),
     tracing: raw.tracing && readTracing(raw.tracing, files),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
+    console: raw.console && readHttp(source, 'console', raw.console, 8083),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1) {
@@ -271,6 +289,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
     );
   }
+  checkConsole(file, config);
   refuseSharedAddresses(file, config);
   return Object.freeze(config);
 }
@@ -344,35 +363,20 @@ function readIdentity(source: Source, given: NonNullable<RawConfig['identity']>)
       }),
     },
     serviceAccountClaim: given.serviceAccountClaim,
+    console: given.console && readConsoleClient(namedFiles(file), file, given.console),
     embedded: readHttp(source, 'identity.embedded', given.embedded, 8082),
   };
 }
 
 function refuseSharedAddresses(file: string, config: Config): void {
-  const { platform, business, gateway, identity, metrics } = config;
+  const { platform, business, gateway, identity, metrics, console } = config;
   const listeners: [string, Address][] = [
     ['platform', platform.listen],
     ['business', business.listen],
     ['gateway', gateway.listen],
   ];
   if (metrics) listeners.push(['metrics', metrics.listen]);
+  if (console) listeners.push(['console', console.listen]);
   if (identity.issuer === undefined) listeners.push(['identity.embedded', identity.embedded.listen]);
-  const taken = new Map<string, string>();
-  for (const [name, { host, port: number }] of listeners) {
-    if (number === 0) continue;
-    const key = `${host}:${number}`;
-    const other = taken.get(key);
-    if (other)
-      throw invalid(file, `${other}.listen and ${name}.listen are both ${key}; each needs its own port.`);
-    taken.set(key, name);
-  }
-}
-
-function proxies(file: string, entries: readonly string[]): readonly string[] {
-  try {
-    createTrustedProxies(entries);
-  } catch (error) {
-    throw invalid(file, `trustedProxies: ${(error as Error).message}.`);
-  }
-  return entries;
+  refuseSharedPorts(file, listeners);
 }

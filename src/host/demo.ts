@@ -122,6 +122,7 @@ export async function demoPage(
   return `
   ${head('Andromeda')}, the demonstration. Everything is on this machine only; Ctrl-C stops it.
 
+  Console        ${config.console?.url}   sign in with an account below
   Platform API   ${config.platform.url}   docs: ${config.platform.url}/docs
   Business API   ${config.business.url}   docs: ${config.business.url}/docs
   Sign-in        ${app.issuerUrl}

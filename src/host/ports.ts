@@ -42,7 +42,7 @@ export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
   }
 }
 
-function listenersOf({ platform, business, gateway, identity, metrics }: Config): Listener[] {
+function listenersOf({ platform, business, gateway, identity, metrics, console }: Config): Listener[] {
   const http = (setting: string, { listen }: HttpConfig, path: string, answer: RegExp): Listener => ({
     setting,
     at: listen,
@@ -63,6 +63,7 @@ function listenersOf({ platform, business, gateway, identity, metrics }: Config)
     ...(identity.issuer === undefined
       ? [http('identity.embedded', identity.embedded, discovery, /"device_authorization_endpoint"/)]
       : []),
+    ...(console ? [http('console', console, '/healthz', health)] : []),
     ...(metrics ? [http('metrics', metrics, '/healthz', /Metrics are at GET \/metrics/)] : []),
   ];
 }

@@ -104,8 +104,18 @@ export interface LogEvents {
   'issuer.sign_in.throttled': { address: string; seconds: number };
   'issuer.signed_out': { clientId: string | undefined; grantId: string };
   'issuer.token.reused': { clientId: string | undefined; grantId: string; address: string };
+  'issuer.code': { address: string; userId: string; clientId: string };
   'issuer.device.approved': DeviceAnswer;
   'issuer.device.denied': DeviceAnswer;
+
+  'console.signed_in': { address: string; userId: string; program: string };
+  'console.signed_out': { address: string; userId: string };
+  /** A browser came back from the issuer without what it was sent away for. */
+  'console.sign_in.failed': { address: string; error: Thrown };
+  /** The issuer gave a session no new token, which ended it. */
+  'console.session.ended': { userId: string; error: Thrown };
+  'console.request.failed': { path: string; error: Thrown };
+  'console.events.failed': { error: Thrown };
 
   'gateway.started': { host: string; port: number };
   'gateway.draining': { sessions: number; ms: number };

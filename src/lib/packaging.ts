@@ -25,6 +25,23 @@ export function programText(path: string): string {
   return readFileSync(join(codeRoot, 'src', path), 'utf8');
 }
 
+/** A file of the web console, as browsers load it. */
+export interface ConsoleFile {
+  type: string;
+  /** Changes with the content. */
+  tag: string;
+  plain: Buffer;
+  br?: Buffer;
+  gzip?: Buffer;
+}
+
+/** The console's files by their path, built now where that has not been done since they changed. */
+export async function consoleFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
+  // Its name is computed: nothing of the build belongs to the program.
+  const { buildConsole } = await import(join(codeRoot, 'scripts/build/console.ts'));
+  return buildConsole(codeRoot);
+}
+
 /** What follows the executable's name to start a login node's process, with the code in `codeDir`. */
 export function loginNodeArguments(codeDir: string): string[] {
   return [join(codeDir, 'src/sync/drivers/simulated/login-node/main.ts')];

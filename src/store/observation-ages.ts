@@ -12,6 +12,8 @@ export interface ObservationAges {
   recorded(clusterId: string, side: Side, at: string): void;
   /** Ms since the observation that is stored with the time `at`; infinite where that time is yet to come. */
   msSince(clusterId: string, side: Side, at: string): number;
+  /** Calls `listener` for every report, new or not, just before it is committed; returns how to stop. */
+  onRecorded(listener: (clusterId: string) => void): () => void;
 }
 
 /** Clocks of two hosts, or of one before and after a restart, may differ by this much. */
@@ -20,8 +22,14 @@ const toleranceMs = 60_000;
 /** One entry for each side of a cluster, kept for as long as the database is open. */
 export function createObservationAges({ now, uptime }: Clock): ObservationAges {
   const latest = new Map<string, { at: string; uptime: number }>();
+  const listeners = new Set<(clusterId: string) => void>();
   return {
+    onRecorded(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     recorded(clusterId, side, at) {
+      for (const listener of listeners) listener(clusterId);
       latest.set(`${clusterId}/${side}`, { at, uptime: uptime() });
     },
     msSince(clusterId, side, at) {

@@ -342,6 +342,18 @@ export interface OpenSessionTable {
   entry: string;
 }
 
+export interface ConsoleSessionTable {
+  /** The SHA-256 of what the browser shows. */
+  id: string;
+  user_id: string;
+  /** Its tokens, encrypted with what the browser shows. */
+  sealed: string;
+  address: string;
+  program: string;
+  created_at: string;
+  seen_at: string;
+}
+
 export interface Schema {
   users: UserTable;
   identities: IdentityTable;
@@ -378,4 +390,5 @@ export interface Schema {
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
   open_sessions: OpenSessionTable;
+  console_sessions: ConsoleSessionTable;
 }

@@ -88,6 +88,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
       scopes: undefined,
       kubernetes: undefined,
       serviceAccountClaim: undefined,
+      console: undefined,
       embedded: http(8082),
     },
     access: {},
@@ -109,6 +110,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     backup: undefined,
     tracing: undefined,
     metrics: undefined,
+    console: undefined,
     seed: undefined,
   });
   assert.ok(Object.isFrozen(config));
@@ -361,7 +363,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, metrics, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, metrics, console, seed.',
   ],
   [
     'an unknown key',
@@ -376,6 +378,16 @@ const refused: [string, string, string][] = [
   ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
   ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
   ['an age of nothing', 'access: { keyMaxDays: 0 }', 'access.keyMaxDays must be >= 1.'],
+  [
+    'a console below a path',
+    'console: { url: "https://lab.example/console" }',
+    'console.url is https://lab.example/console; give an address without a path, such as https://console.example.org.',
+  ],
+  [
+    'a console that the issuer does not know',
+    'console: {}\nidentity: { issuer: "https://login.example" }',
+    'console: register the console at https://login.example (redirect address http://127.0.0.1:8083/sign-in/callback), and give identity.console.clientId and clientSecretFile.',
+  ],
   ['a level that is none', 'log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
   [
     'an issuer that is no URL',

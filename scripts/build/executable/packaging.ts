@@ -20,6 +20,33 @@ export function programText(path: string): string {
   return parts().text(path);
 }
 
+export interface ConsoleFile {
+  type: string;
+  tag: string;
+  plain: Buffer;
+  br?: Buffer;
+  gzip?: Buffer;
+}
+
+export async function consoleFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
+  const listed = JSON.parse(parts().text('console/files.json')) as Record<string, ConsoleFileFacts>;
+  const files = Object.entries(listed).map(([path, { type, tag, isPacked }]): [string, ConsoleFile] => {
+    const plain = parts().bytes(`console/${path}`);
+    const packed = isPacked && {
+      br: parts().bytes(`console/${path}.br`),
+      gzip: parts().bytes(`console/${path}.gz`),
+    };
+    return [path, { type, tag, plain, ...packed }];
+  });
+  return new Map(files);
+}
+
+interface ConsoleFileFacts {
+  type: string;
+  tag: string;
+  isPacked: boolean;
+}
+
 export function startWorker(path: string, workerData: object): Worker {
   return parts().startWorker(path, workerData);
 }

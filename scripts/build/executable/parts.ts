@@ -10,6 +10,8 @@ export interface Parts {
   addon(file: string): unknown;
   /** The text of a file below src/. */
   text(path: string): string;
+  /** A file of the web console, below console/. */
+  bytes(path: string): Buffer;
   /** Starts a thread that runs a part of the program. */
   startWorker(part: string, workerData: object): Worker;
 }

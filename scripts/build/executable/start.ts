@@ -31,6 +31,7 @@ giveParts({
   }).load,
   addon: createAddonLoader((file) => asset(`addon/${file}`), addonPaths),
   text: (path) => asset(`text/${path}`).toString(),
+  bytes: (path) => asset(`bytes/${path}`),
   startWorker(part, data) {
     const given: ThreadData = { part, addonPaths };
     return new Worker(asset('start.js').toString('latin1'), {

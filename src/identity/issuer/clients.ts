@@ -1,4 +1,7 @@
-/** The programs that may ask people to sign in: our own, all public (RFC 8252) and on the device flow only. */
+/**
+ * The programs that may ask people to sign in, all our own: public ones (RFC 8252), on the device flow only, and the web
+ * console, which keeps a secret and uses the authorization code flow.
+ */
 import type { ClientMetadata } from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
@@ -29,9 +32,31 @@ export interface IssuerClient {
   stays: boolean;
   /** Granted whether or not it was asked for. */
   always: string[];
+  /** Of the one that signs people in by redirects. */
+  web?: WebClient;
 }
 
-export function issuerClients(cliClientId: string, kubernetesClientId: string | undefined): IssuerClient[] {
+/** A program on a server, which people reach with a browser. */
+export interface WebClient {
+  secret: string;
+  /** Where a browser is sent with its code. */
+  redirectUri: string;
+  /** Where it is sent after signing out. */
+  signedOutUri: string;
+}
+
+export const consoleClientId = 'andromeda-console';
+
+/** Where the console at this URL expects browsers back (src/console/routes.ts). */
+export function consoleAddresses(url: string): Omit<WebClient, 'secret'> {
+  return { redirectUri: `${url}/sign-in/callback`, signedOutUri: `${url}/signed-out` };
+}
+
+export function issuerClients(
+  cliClientId: string,
+  kubernetesClientId: string | undefined,
+  web?: WebClient,
+): IssuerClient[] {
   const clients: IssuerClient[] = [
     {
       id: cliClientId,
@@ -61,6 +86,17 @@ export function issuerClients(cliClientId: string, kubernetesClientId: string | 
       always: ['openid', 'email'],
     });
   }
+  if (web) {
+    clients.push({
+      id: consoleClientId,
+      name: 'the Andromeda console',
+      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign out.',
+      callsApis: true,
+      stays: true,
+      always: ['openid'],
+      web,
+    });
+  }
   // A token whose subject equals its client is a service account's (see the design, "Fixed names").
   const taken = clients.find(({ id }) => isId('user', id));
   if (taken) throw new DomainError('invalid_state', `${taken.id} is the ID of a user, not of a client.`);
@@ -70,11 +106,12 @@ export function issuerClients(cliClientId: string, kubernetesClientId: string | 
       'identity.cliClientId and identity.kubernetes.clientId are the same.',
     );
   }
-  if ([cliClientId, kubernetesClientId].includes(docsClientId)) {
-    throw new DomainError(
-      'invalid_state',
-      `${docsClientId} is the client ID of the /docs pages; choose another.`,
-    );
+  for (const [own, name] of [
+    [docsClientId, 'the /docs pages'],
+    [consoleClientId, 'the web console'],
+  ] as const) {
+    if (![cliClientId, kubernetesClientId].includes(own)) continue;
+    throw new DomainError('invalid_state', `${own} is the client ID of ${name}; choose another.`);
   }
   return clients;
 }
@@ -85,7 +122,18 @@ export function grantedScopes(client: IssuerClient, requested: string): string[]
   return scopes.filter((scope) => asked.has(scope));
 }
 
-export function clientMetadata({ id, name, stays }: IssuerClient): ClientMetadata {
+export function clientMetadata({ id, name, stays, web }: IssuerClient): ClientMetadata {
+  if (web) {
+    return {
+      client_id: id,
+      client_name: name,
+      client_secret: web.secret,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      redirect_uris: [web.redirectUri],
+      token_endpoint_auth_method: 'client_secret_basic',
+    };
+  }
   return {
     client_id: id,
     client_name: name,

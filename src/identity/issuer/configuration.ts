@@ -21,6 +21,9 @@ export const deviceCodeSeconds = 10 * minute;
 const refreshTokenSeconds = 30 * day;
 const grantSeconds = 180 * day;
 
+/** RP-initiated logout, of which the page is ours (authorization.ts). */
+export const endSessionPath = '/session/end';
+
 export interface ConfigurationOptions {
   store: Store;
   keys: IssuerKeys;
@@ -29,21 +32,27 @@ export interface ConfigurationOptions {
   resources: readonly string[];
   cors: Cors;
   rotation: Rotation;
+  /** The issuer's own origin. */
+  origin: string;
 }
 
 export function configuration(options: ConfigurationOptions): Configuration {
-  const { store, keys, clients, audience, resources, cors, rotation } = options;
+  const { store, keys, clients, audience, resources, cors, rotation, origin } = options;
+  const hasWeb = clients.some((client) => client.web);
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
     adapter: (model: string) => createAdapter({ store, rotation, alreadyUsed }, model),
     jwks: { keys: allSigningKeys(keys) } as NonNullable<Configuration['jwks']>,
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
-    clientAuthMethods: ['none'],
+    clientAuthMethods: hasWeb ? ['none', 'client_secret_basic'] : ['none'],
     clientBasedCORS: (_ctx, origin, client) => client.clientId === docsClientId && cors.allows(origin),
     // A client sees here whether the address that it was given is one of ours (RFC 9728, section 4).
-    discovery: { protected_resources: resources },
-    responseTypes: [],
+    discovery: {
+      protected_resources: resources,
+      ...(hasWeb && { end_session_endpoint: `${origin}${endSessionPath}` }),
+    },
+    responseTypes: hasWeb ? ['code'] : [],
     scopes,
     claims: {
       openid: ['sub'],

@@ -7,19 +7,21 @@
  *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
  *     GET /device/approved, /device/denied                           the last pages
  *     GET, POST /password, GET /password/changed                     password-page.ts
+ *     GET /auth, POST /auth/sign-in, GET /session/end                authorization.ts
  *
  * The library's own pages send their forms with a script, ask for approval before the sign-in, and mark a code as
  * used as soon as it is opened.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { JSONWebKeySet } from 'jose';
 import type { default as Provider } from 'oidc-provider';
-import { DomainError } from '../../domain/error.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createRateLimit, type RateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { librarySeconds } from './adapter.ts';
+import { createAuthorizationPages } from './authorization.ts';
 import type { Browsers } from './browser.ts';
 import { apiResource, type IssuerClient } from './clients.ts';
 import {
@@ -42,11 +44,14 @@ import { createPasswordPage } from './password-page.ts';
 import { readForm, remoteAddress } from './request.ts';
 import { redirect, sendPage } from './respond.ts';
 import type { SignIn } from './sign-in.ts';
+import { signInWithForm } from './sign-in-form.ts';
 
 export interface DevicePagesOptions {
   store: Store;
   provider: Provider;
   clients: readonly IssuerClient[];
+  issuer: URL;
+  jwks: JSONWebKeySet;
   browsers: Browsers;
   knownBrowsers: KnownBrowsers;
   signIn: SignIn;
@@ -71,6 +76,7 @@ const problems = {
 export function createDevicePages(options: DevicePagesOptions): DevicePages {
   const { browsers, knownBrowsers } = options;
   const password = createPasswordPage(options);
+  const authorization = createAuthorizationPages(options);
   const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, options.uptime);
   const context: Context = { ...options, guesses };
 
@@ -79,6 +85,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     ['/device/approval', (exchange, form) => postApproval(context, exchange, form)],
     ['/device/sign-out', (exchange, form) => postSignOut(context, exchange, form)],
     ['/password', password.post],
+    ['/auth/sign-in', authorization.post],
   ]);
 
   return async (req, res, url) => {
@@ -107,7 +114,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
     else if (url.pathname === '/password/changed') sendPage(res, 200, passwordChangedPage());
     else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
     else if (url.pathname === '/device/denied') sendPage(res, 200, deniedPage());
-    else return false;
+    else return await authorization.show(exchange);
     return true;
   };
 }
@@ -147,7 +154,8 @@ function sendSignIn(
   const { browsers } = context;
   const page = signInPage({
     clientName: device.client.name,
-    userCode: displayUserCode(device.userCode),
+    action: '/device/sign-in',
+    carried: { name: 'user_code', value: displayUserCode(device.userCode) },
     csrf: browsers.csrf(browser),
     ...more,
   });
@@ -178,48 +186,14 @@ async function showDevice(context: Context, exchange: Exchange): Promise<void> {
 }
 
 async function postSignIn(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
-  const { browsers, knownBrowsers, signIn, log } = context;
   const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
   if (!device) return;
-  const { address, known, res } = exchange;
-  const email = (form.get('email') ?? '').slice(0, 254);
-  let result: Awaited<ReturnType<SignIn>>;
-  try {
-    result = await signIn({ email, password: form.get('password') ?? '', address, browser: known });
-  } catch (error) {
-    if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
-    return sendSignIn(
-      context,
-      exchange,
-      device,
-      503,
-      { email, message: error.message },
-      { 'Retry-After': '5' },
-    );
+  const result = await signInWithForm(context, exchange, form);
+  if (result.outcome === 'signed_in') {
+    return redirect(exchange.res, devicePath(device.userCode), { 'Set-Cookie': result.cookies });
   }
-  switch (result.outcome) {
-    case 'wait': {
-      const wait = plural(result.seconds, 'second');
-      const message = `Too many wrong passwords. Wait ${wait} and try again.`;
-      log.warn('issuer.sign_in.throttled', { address, seconds: result.seconds });
-      const retry = { 'Retry-After': String(result.seconds) };
-      return sendSignIn(context, exchange, device, 429, { email, message }, retry);
-    }
-    case 'wrong':
-      log.warn('issuer.sign_in.refused', { address });
-      return sendSignIn(context, exchange, device, 403, {
-        email,
-        message: 'The email or password is wrong.',
-      });
-    case 'signed_in': {
-      log.info('issuer.sign_in', { address, userId: result.account.userId });
-      const cookies = [
-        browsers.cookie(browsers.signedIn(result.account)),
-        knownBrowsers.cookie(known, result.account.userId),
-      ];
-      return redirect(res, devicePath(device.userCode), { 'Set-Cookie': cookies });
-    }
-  }
+  const { status, headers, ...more } = result;
+  sendSignIn(context, exchange, device, status, more, headers);
 }
 
 async function postApproval(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {

@@ -10,6 +10,8 @@
  *     GET  /device?user_code=…     the person signs in, then approves                    device-pages.ts
  *     POST /token                  the terminal polls (polling.ts), later refreshes      library
  *     POST /token/revocation       the terminal signs out                                library
+ *     GET  /auth                   a browser signs in to the web console                 authorization.ts
+ *     GET  /session/end            it signs out                                          authorization.ts
  *     GET  /me                     UserInfo                                              userinfo.ts, library
  *
  * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
@@ -25,7 +27,8 @@ import { createTrustedProxies, type TrustedProxies } from '../../lib/source-addr
 import type { Store } from '../../store/index.ts';
 import { findSignedIn, generationClaim } from './accounts.ts';
 import { createBrowsers } from './browser.ts';
-import { docsClientId, issuerClients } from './clients.ts';
+import { consoleAddresses, consoleClientId, docsClientId, issuerClients } from './clients.ts';
+import { sign } from './cookie.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device-pages.ts';
 import { loadKeys, publicKeys, signingKeyIds } from './keys.ts';
@@ -47,6 +50,8 @@ export interface IssuerOptions {
   audience: string;
   cliClientId: string;
   kubernetesClientId?: string;
+  /** Where the web console is; left out: there is none. */
+  consoleUrl?: string;
   /** Origins whose /docs page may sign people in. */
   pageOrigins?: readonly string[];
   /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
@@ -64,6 +69,8 @@ export interface Issuer {
   jwks: JSONWebKeySet;
   /** The key that signs, and the one that is to sign next. */
   keyIds: { current: string; next?: string | undefined };
+  /** The client that the web console is. */
+  console: { clientId: string; secret: string };
   /** Whether the password was changed since the sign-in that an access token of these claims is from. */
   isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
   /** Loads what a first request would otherwise wait for. */
@@ -73,14 +80,18 @@ export interface Issuer {
 
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
-  const { store, dataDir, audience, cliClientId, kubernetesClientId, log } = options;
+  const { store, dataDir, audience, cliClientId, kubernetesClientId, consoleUrl, log } = options;
   const { now, uptime } = options.clock ?? createClock({});
   const proxies = options.proxies ?? createTrustedProxies([]);
   const cors = createCors(options.pageOrigins ?? []);
   const url = parseIssuerUrl(options.url);
   const keys = await loadKeys(dataDir);
   const jwks = publicKeys(keys);
-  const clients = issuerClients(cliClientId, kubernetesClientId);
+  // Both ends of it are in this process: nobody has to be told.
+  const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
+  const web =
+    consoleUrl === undefined ? undefined : { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
+  const clients = issuerClients(cliClientId, kubernetesClientId, web);
   const secure = url.protocol === 'https:';
   const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
   const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
@@ -107,6 +118,8 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         store,
         provider,
         clients,
+        issuer: url,
+        jwks,
         browsers,
         knownBrowsers,
         signIn,
@@ -131,6 +144,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     },
     jwks,
     keyIds: signingKeyIds(keys),
+    console: { clientId: consoleClientId, secret: consoleSecret },
     async isSignInOver(userId, claims) {
       const account = await findSignedIn(store.read, userId);
       return account !== undefined && account.passwordGeneration !== generationClaim(claims);

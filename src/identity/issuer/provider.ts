@@ -30,7 +30,7 @@ export function createProvider({
   uptime: () => number;
 }): Provider {
   const rotation = createRotation(rest.keys.cookie, () => Provider.ctx);
-  const provider = new Provider(url.origin, configuration({ ...rest, rotation }));
+  const provider = new Provider(url.origin, configuration({ ...rest, rotation, origin: url.origin }));
   nameSuccessors(provider, rotation);
   // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.

@@ -13,6 +13,7 @@ import { passwordGenerations } from './0010-password-generations.ts';
 import { signIns } from './0011-sign-ins.ts';
 import { auditPositionHashes } from './0012-audit-position-hashes.ts';
 import { retention } from './0013-retention.ts';
+import { consoleSessions } from './0014-console-sessions.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -28,4 +29,5 @@ export const migrations: Record<string, Migration> = {
   '0011-sign-ins': signIns,
   '0012-audit-position-hashes': auditPositionHashes,
   '0013-retention': retention,
+  '0014-console-sessions': consoleSessions,
 };

@@ -4,7 +4,9 @@ import { layout, problem } from './layout.ts';
 /** Email and password. Which of the two was wrong is never said. */
 export function signInPage(page: {
   clientName: string;
-  userCode: string;
+  /** Where the form goes, and what it carries of the sign-in that it is for. */
+  action: string;
+  carried: { name: string; value: string };
   csrf: string;
   email?: string | undefined;
   message?: string | undefined;
@@ -16,9 +18,9 @@ export function signInPage(page: {
     html`<h1>Sign in</h1>
 <p class="soft">to continue to ${page.clientName}</p>
 ${problem(page.message)}
-<form method="post" action="/device/sign-in">
+<form method="post" action="${page.action}">
 <input type="hidden" name="csrf" value="${page.csrf}">
-<input type="hidden" name="user_code" value="${page.userCode}">
+<input type="hidden" name="${page.carried.name}" value="${page.carried.value}">
 <label for="email">Email</label>
 <input id="email" name="email" type="email" value="${page.email ?? ''}" required maxlength="254"
  autocomplete="username" autocapitalize="none" spellcheck="false"${typed ? undefined : focus}>

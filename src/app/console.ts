@@ -1,0 +1,54 @@
+/** A part of the composition root: the web console, with the two APIs and the issuer as it needs them. */
+import type { Config } from '../config/index.ts';
+import { type Console, createConsole } from '../console/index.ts';
+import { fetchWithin } from '../http/fetch-within.ts';
+import type { Logger } from '../lib/log.ts';
+import { consoleFiles } from '../lib/packaging.ts';
+import type { TrustedProxies } from '../lib/source-address.ts';
+import type { Store } from '../store/index.ts';
+import type { Apis } from './apis.ts';
+import type { TokenIssuer } from './issuer.ts';
+
+export function startConsole(parts: {
+  config: Config;
+  store: Store;
+  apis: Apis;
+  issuer: TokenIssuer;
+  proxies: TrustedProxies;
+  log: Logger;
+  now(): number;
+}): Console {
+  const { config, store, apis, issuer, proxies, log, now } = parts;
+  if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
+  let files: ReturnType<typeof consoleFiles> | undefined;
+  return createConsole({
+    url: config.console.url,
+    store,
+    apis,
+    issuer: {
+      issuer: issuer.url,
+      clientId: issuer.console.clientId,
+      clientSecret: issuer.console.secret,
+      scopes: scopesOf(config, issuer),
+      // The embedded issuer's address may be one that only people can reach.
+      fetch: issuer.handle ? fetchWithin(issuer.handle) : fetch,
+    },
+    authenticate: (authorization) => apis.authenticate(authorization, 'unauthorized'),
+    files() {
+      files ??= consoleFiles().catch((error: unknown) => {
+        files = undefined;
+        throw error;
+      });
+      return files;
+    },
+    proxies,
+    log,
+    now,
+  });
+}
+
+/** As any client asks for (contract, "Authentication" 4), and to stay signed in. */
+function scopesOf({ identity }: Config, { scopes }: TokenIssuer): readonly string[] {
+  const audiences = identity.audiences.map((one) => `urn:zitadel:iam:org:project:id:${one}:aud`);
+  return scopes ?? ['openid', 'profile', 'email', 'offline_access', ...audiences];
+}

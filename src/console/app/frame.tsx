@@ -1,0 +1,143 @@
+/** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect, useState, useSyncExternalStore } from 'react';
+import { goToSignIn, own, queryClient } from './api.ts';
+import { listen, liveState, watchLive } from './live.ts';
+import { Loaded } from './parts/page.tsx';
+import { Keys } from './parts/palette.tsx';
+import { State } from './parts/state.tsx';
+import { readClusters, readMe, readOrganization } from './reads.ts';
+import { menu } from './routes.tsx';
+import { type Me, type Who, WhoContext, whoIs } from './who.tsx';
+
+export function Frame() {
+  const me = useQuery(readMe());
+  return <Loaded of={me}>{(known) => <Framed me={known} />}</Loaded>;
+}
+
+function Framed({ me }: { me: Me }) {
+  const { org } = useSearch({ from: '/frame' });
+  // Not before it is known that somebody is signed in.
+  useEffect(() => listen(queryClient), []);
+  const who = whoIs(me, org);
+  const [open, setOpen] = useState<'palette' | 'help'>();
+  const items = menu.filter((item) => item.isFor(who));
+  const clusters = useQuery({ ...readClusters(who.orgID), enabled: who.orgID !== '' });
+  const places = [
+    ...items,
+    ...(clusters.data ?? []).map(({ id, spec }) => ({
+      name: spec.name,
+      to: `/clusters/${id}`,
+      hint: 'Cluster',
+    })),
+  ];
+  return (
+    <WhoContext value={who}>
+      <a className="skip" href="#page">
+        To the page
+      </a>
+      <div className="frame">
+        <header className="bar">
+          <Link to="/" className="brand" aria-label="Andromeda, start">
+            <Mark />
+            <span>Andromeda</span>
+          </Link>
+          <nav aria-label="Pages">
+            {items.map(({ to, name }) => (
+              <Link
+                key={to}
+                to={to}
+                activeOptions={{ exact: to === '/' }}
+                activeProps={{ 'aria-current': 'page' }}
+              >
+                {name}
+              </Link>
+            ))}
+          </nav>
+          <div className="foot">
+            <Organization who={who} />
+            <button type="button" className="link small" onClick={() => setOpen('palette')}>
+              Go to <kbd>Ctrl K</kbd>
+            </button>
+            <button type="button" className="link small" onClick={() => setOpen('help')}>
+              Keys <kbd>?</kbd>
+            </button>
+            <Live />
+            <Person me={me} />
+          </div>
+        </header>
+        <main id="page" tabIndex={-1}>
+          <Outlet />
+        </main>
+      </div>
+      <Keys places={places} open={open} setOpen={setOpen} />
+    </WhoContext>
+  );
+}
+
+function Organization({ who }: { who: Who }) {
+  const navigate = useNavigate();
+  const { memberships } = who.me;
+  const known = useQuery({ ...readOrganization(who.orgID), enabled: who.orgID !== '' });
+  if (memberships.length === 0) return <p className="soft small">You belong to no organization.</p>;
+  if (memberships.length === 1) return <p className="organization">{known.data?.display_name ?? '…'}</p>;
+  return (
+    <select
+      aria-label="Organization"
+      value={who.orgID}
+      onChange={(event) => void navigate({ to: '/', search: { org: event.target.value } })}
+    >
+      {memberships.map(({ org_id: id }) => (
+        <OrganizationOption key={id} id={id} />
+      ))}
+    </select>
+  );
+}
+
+function OrganizationOption({ id }: { id: string }) {
+  const { data } = useQuery(readOrganization(id));
+  return <option value={id}>{data?.display_name ?? id}</option>;
+}
+
+function Live() {
+  const state = useSyncExternalStore(watchLive, liveState);
+  return (
+    <p className="small" role="status">
+      {state === 'live' ? <State kind="good">Live</State> : <State kind="busy">Connecting…</State>}
+    </p>
+  );
+}
+
+function Person({ me }: { me: Me }) {
+  const { display_name: name, primary_email: email } = me.user;
+  return (
+    <div className="person">
+      <span>
+        <b>{name}</b>
+        {name !== email && <span className="soft">{email}</span>}
+      </span>
+      <button type="button" className="second small" onClick={() => void signOut()}>
+        Sign out
+      </button>
+    </div>
+  );
+}
+
+async function signOut(): Promise<void> {
+  const { url } = await own<{ url: string }>('POST', '/sign-out').catch(() => ({ url: '' }));
+  if (url === '') goToSignIn();
+  else window.location.assign(url);
+}
+
+export function Mark() {
+  return (
+    <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
+      <g transform="rotate(-32 16 16)" fill="none" stroke="currentColor">
+        <ellipse cx="16" cy="16" rx="14.5" ry="7" strokeWidth="1.6" opacity=".4" />
+        <ellipse cx="16" cy="16" rx="9.5" ry="4.4" strokeWidth="1.8" opacity=".75" />
+        <ellipse cx="16" cy="16" rx="4.4" ry="2.5" fill="currentColor" />
+      </g>
+    </svg>
+  );
+}

@@ -1,0 +1,147 @@
+/**
+ * The live stream: topics of what changed. One tab of the browser holds it and passes it on; when that tab closes, the
+ * next one takes over. After every interruption everything on the screen is read again.
+ */
+import type { QueryClient } from '@tanstack/react-query';
+import { goToSignIn, ownHeaders } from './api.ts';
+
+export type LiveState = 'live' | 'connecting';
+
+type Message = { topics: string[] } | { reported: string[] } | { state: LiveState } | { signedOut: true };
+
+const name = 'andromeda-live';
+const firstWaitMs = 1_000;
+const mostWaitMs = 30_000;
+/** The server sends a line more often than this. */
+const silenceMs = 50_000;
+
+let state: LiveState = 'connecting';
+const watchers = new Set<() => void>();
+
+export function liveState(): LiveState {
+  return state;
+}
+
+export function watchLive(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+let listens = false;
+
+/** Keeps what the client has read true, from the first call on. */
+export function listen(client: QueryClient): void {
+  if (listens) return;
+  listens = true;
+  const channel = new BroadcastChannel(name);
+  const take = (message: Message) => {
+    if ('topics' in message) refresh(client, message.topics);
+    else if ('reported' in message) noteReports(message.reported);
+    else if ('signedOut' in message) goToSignIn();
+    else {
+      // Whatever changed while nobody listened was not told.
+      if (message.state === 'live' && state !== 'live') refresh(client, ['everything']);
+      state = message.state;
+      for (const watcher of watchers) watcher();
+    }
+  };
+  channel.onmessage = ({ data }: MessageEvent<Message | { ask: true }>) => {
+    if ('ask' in data) {
+      if (holdsStream) channel.postMessage({ state });
+    } else take(data);
+  };
+  const publish = (message: Message) => {
+    take(message);
+    channel.postMessage(message);
+  };
+  channel.postMessage({ ask: true });
+  void navigator.locks.request(name, () => hold(publish));
+  setInterval(() => refresh(client, silentClusters()), silenceCheckMs);
+}
+
+let holdsStream = false;
+
+async function hold(publish: (message: Message) => void): Promise<never> {
+  holdsStream = true;
+  let waitMs = firstWaitMs;
+  for (;;) {
+    if (!document.location.pathname.startsWith('/signed-out')) {
+      const openedAt = Date.now();
+      await readStream(publish).catch(() => {});
+      if (Date.now() - openedAt > mostWaitMs) waitMs = firstWaitMs;
+    }
+    publish({ state: 'connecting' });
+    // Not all browsers at once, when the server is back.
+    await new Promise((done) => setTimeout(done, waitMs * (0.5 + Math.random())));
+    waitMs = Math.min(waitMs * 2, mostWaitMs);
+  }
+}
+
+async function readStream(publish: (message: Message) => void): Promise<void> {
+  const stopping = new AbortController();
+  const response = await fetch('/events', {
+    headers: { ...ownHeaders(), Accept: 'text/event-stream' },
+    signal: stopping.signal,
+    cache: 'no-store',
+  });
+  if (response.status === 401) return publish({ signedOut: true });
+  if (!response.ok || !response.body) return;
+  let silent = setTimeout(() => stopping.abort(), silenceMs);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    clearTimeout(silent);
+    silent = setTimeout(() => stopping.abort(), silenceMs);
+    const events = (text + value).split('\n\n');
+    text = events.pop() ?? '';
+    for (const event of events) takeEvent(event, publish);
+  }
+}
+
+function takeEvent(event: string, publish: (message: Message) => void): void {
+  const [, kind] = /^event: (.*)$/m.exec(event) ?? [];
+  const [, data = '[]'] = /^data: (.*)$/m.exec(event) ?? [];
+  if (kind === 'open') publish({ state: 'live' });
+  else if (kind === 'signed-out') publish({ signedOut: true });
+  else if (kind === 'reported') publish({ reported: JSON.parse(data) });
+  else if (kind === 'changed') publish({ topics: JSON.parse(data) });
+}
+
+function refresh(client: QueryClient, topics: string[]): void {
+  if (topics.length === 0) return;
+  const changed = new Set(topics);
+  void client.invalidateQueries({
+    predicate: ({ meta }) => {
+      const own = (meta?.['topics'] ?? []) as string[];
+      return changed.has('everything') || own.some((topic) => changed.has(topic));
+    },
+  });
+}
+
+/** After this long without a report the APIs call what they know of a cluster old, and nobody says so. */
+const freshMs = 120_000;
+const silenceCheckMs = 10_000;
+
+/** When each cluster reported last, as this page heard it, in ms since 1970. */
+const reports = new Map<string, number>();
+let silent = new Set<string>();
+
+function noteReports(clusterIds: string[]): void {
+  for (const id of clusterIds) reports.set(id, Date.now());
+  for (const watcher of watchers) watcher();
+}
+
+/** The last report of a cluster that was told here, as a time; undefined before the first. */
+export function lastReport(clusterId: string): number | undefined {
+  return reports.get(clusterId);
+}
+
+/** Topics of the clusters that have become silent, or speak again, since the last call. */
+function silentClusters(): string[] {
+  const before = silent;
+  silent = new Set([...reports].filter(([, at]) => Date.now() - at > freshMs).map(([id]) => id));
+  const changed = [...reports.keys()].filter((id) => before.has(id) !== silent.has(id));
+  return changed.map((id) => `cluster/${id}`);
+}

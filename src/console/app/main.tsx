@@ -1,0 +1,33 @@
+/**
+ * The pages of the console, in the browser. They read and write by the operations of the two APIs and by nothing else;
+ * the server beside them (src/console) only signs people in, and says what changed.
+ *
+ *     reads.ts     every read, with the topics that make it be read again     api.ts, live.ts
+ *     routes.tsx   every page, with its address and its place in the menu    pages/…
+ *     parts/…      what pages are made of
+ *
+ * To add a page: a file in pages, a line in routes.tsx, a line in reads.ts for what it reads.
+ */
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { queryClient } from './api.ts';
+import { router } from './routes.tsx';
+import './style/tokens.css';
+import './style/base.css';
+import './style/layout.css';
+import './style/parts.css';
+import './style/forms.css';
+import './style/pages.css';
+
+const root = document.getElementById('app');
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

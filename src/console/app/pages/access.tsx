@@ -1,0 +1,142 @@
+/** "Why can I not log in?": for each cluster the one obstacle, and the one thing to do. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { AsCommand } from '../parts/copy.tsx';
+import { LoginLines, LoginStrip } from '../parts/login.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Reported } from '../parts/time.tsx';
+import { type ClusterItem, readClusters, readKeys, readSshAccess, type SshAccess } from '../reads.ts';
+import { obstacleOf } from '../ssh.ts';
+import { useWho } from '../who.tsx';
+
+export function AccessPage() {
+  const { orgID } = useWho();
+  const clusters = useQuery(readClusters(orgID));
+  return (
+    <Page title="My access" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
+      <Loaded of={clusters}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty>
+              There is no cluster that you may see. Ask an owner of your organization for{' '}
+              <code>clusters.read</code>.
+            </Empty>
+          ) : (
+            list.map((cluster) => <ClusterAccess key={cluster.id} cluster={cluster} />)
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
+  const { orgID } = useWho();
+  const answers = useQueries({ queries: clusters.map(({ id }) => readSshAccess(id, orgID)) });
+  if (answers.some(({ data }) => data === undefined)) return <>Looking…</>;
+  const withLogins = answers.map(({ data }) => data).filter((one) => one && one.hostname !== '');
+  const ready = withLogins.filter((one) => one?.ready).length;
+  if (withLogins.length === 0) return <>There is no cluster here that you may log in to over SSH.</>;
+  if (ready === withLogins.length)
+    return <>You can log in to {ready === 1 ? 'your cluster' : `all ${ready} clusters`}.</>;
+  return (
+    <>
+      You can log in to {ready} of {withLogins.length} {withLogins.length === 1 ? 'cluster' : 'clusters'}.
+      What stands in the way is below.
+    </>
+  );
+}
+
+function ClusterAccess({ cluster }: { cluster: ClusterItem }) {
+  const { orgID } = useWho();
+  const { name } = cluster.spec;
+  const access = useQuery(readSshAccess(cluster.id, orgID));
+  const keys = useQuery(readKeys());
+  const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
+  return (
+    <Panel
+      title={name}
+      tools={
+        <AsCommand
+          api="Platform"
+          cli={`andromeda clusters show ${name}`}
+          operation={`GET /clusters/${cluster.id}/ssh-access?organizationId=${orgID}`}
+        />
+      }
+    >
+      <Loaded of={access}>
+        {(known) =>
+          known === null ? (
+            <NoPermission />
+          ) : known.hostname === '' ? (
+            <p>
+              <State kind="none">No SSH</State> This cluster runs Kubernetes only. Use kubectl:{' '}
+              <code>andromeda kubeconfig {name}</code>.
+            </p>
+          ) : (
+            <>
+              <Verdict access={known} name={name} />
+              <LoginStrip cluster={cluster} access={known} newest={newest} />
+              {known.ready && <LoginLines cluster={cluster} access={known} />}
+              <Facts access={known} clusterId={cluster.id} />
+            </>
+          )
+        }
+      </Loaded>
+    </Panel>
+  );
+}
+
+function NoPermission() {
+  return (
+    <p>
+      <State kind="warn">No access</State> You do not hold <code>clusters.ssh</code> in this organization. Ask
+      an owner or admin of it.
+    </p>
+  );
+}
+
+function Verdict({ access, name }: { access: SshAccess; name: string }) {
+  const obstacle = obstacleOf(access, name);
+  if (!obstacle) {
+    return (
+      <p className="verdict">
+        <State kind="good">Open</State> The gateway admits every key of yours.
+      </p>
+    );
+  }
+  return (
+    <p className="verdict">
+      <State kind={obstacle.kind}>Not now</State> <b>{obstacle.sentence}</b>{' '}
+      {access.reason === 'no_keys' ? <Link to="/keys">{obstacle.advice}</Link> : obstacle.advice}
+    </p>
+  );
+}
+
+function Facts({ access, clusterId }: { access: SshAccess; clusterId: string }) {
+  return (
+    <dl className="facts">
+      <div>
+        <dt>User name</dt>
+        <dd>{access.username || '–'}</dd>
+      </div>
+      <div>
+        <dt>Shell</dt>
+        <dd>{access.shell || '–'}</dd>
+      </div>
+      <div>
+        <dt>Last report</dt>
+        <dd>
+          <Reported clusterId={clusterId} at={access.observed_at} />
+        </dd>
+      </div>
+      <div>
+        <dt>Access list</dt>
+        <dd>
+          {access.observed_manifest_generation} of {access.manifest_generation} applied
+        </dd>
+      </div>
+    </dl>
+  );
+}

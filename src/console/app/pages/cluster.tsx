@@ -1,0 +1,192 @@
+/** One cluster: its nodes, its GPUs, its storage, and whether its parts work. */
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { components } from '../../../api/platform.ts';
+import { AsCommand } from '../parts/copy.tsx';
+import { Gpus, gpusOf, machineState } from '../parts/gpus.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Table } from '../parts/table.tsx';
+import { Age, Reported } from '../parts/time.tsx';
+import { type Machine, readCluster, readMachines, readOptions } from '../reads.ts';
+import { useWho } from '../who.tsx';
+import { Lifecycle } from './clusters.tsx';
+
+type Options = components['schemas']['ClusterOptions'];
+type Condition = components['schemas']['Condition'];
+
+export function ClusterPage() {
+  const { orgID } = useWho();
+  const { clusterId } = useParams({ from: '/frame/clusters/$clusterId' });
+  const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
+  const navigate = useNavigate({ from: '/clusters/$clusterId' });
+  const cluster = useQuery(readCluster(clusterId, orgID));
+  const machines = useQuery(readMachines(clusterId, orgID));
+  const options = useQuery(readOptions(clusterId, orgID));
+  const name = cluster.data?.spec.name ?? 'Cluster';
+  return (
+    <Page
+      title={name}
+      sentence={machines.data && options.data && `${gpusOf(machines.data)}. ${reportOf(options.data)}`}
+    >
+      <Loaded of={cluster}>
+        {(known) => (
+          <Panel
+            title="Now"
+            tools={
+              <AsCommand
+                api="Platform"
+                cli={`andromeda clusters show ${name}`}
+                operation={`GET /clusters/${clusterId}/options?businessOrgId=${orgID}`}
+              />
+            }
+          >
+            <dl className="facts">
+              <Fact name="State" value={<Lifecycle cluster={known} />} />
+              <Fact name="Site" value={known.spec.site.name} />
+              <Fact name="Kubernetes" value={known.spec.version || '–'} />
+              <Fact name="Kubelet" value={known.status.kubeletVersion || '–'} />
+              <Fact name="Configuration" value={`number ${known.spec.schedulerGeneration}`} />
+            </dl>
+            <Loaded of={options}>{(data) => <Parts options={data} clusterId={clusterId} />}</Loaded>
+          </Panel>
+        )}
+      </Loaded>
+      <Panel
+        title="Machines"
+        tools={
+          <AsCommand
+            api="Platform"
+            cli={`andromeda machines --cluster ${name}`}
+            operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
+          />
+        }
+      >
+        <Loaded of={machines}>
+          {(list) =>
+            list.length === 0 ? (
+              <Empty>It has reported no machine yet.</Empty>
+            ) : (
+              <>
+                <Gpus machines={list} />
+                <MachineTable
+                  machines={list}
+                  filter={filter ?? ''}
+                  onFilter={(text) =>
+                    void navigate({ search: (old) => withFilter(old, text), replace: true })
+                  }
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}
+
+function reportOf({ state, observedAt }: Options): string {
+  if (state === 'available') return 'It reports.';
+  return observedAt === undefined
+    ? 'It has not reported yet.'
+    : 'It has not reported lately, so this may be old.';
+}
+
+function Fact({ name, value }: { name: string; value: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function withFilter<Search extends { filter?: string }>({ filter: _old, ...rest }: Search, filter: string) {
+  return filter === '' ? rest : { ...rest, filter };
+}
+
+const gibibyte = 2 ** 30;
+
+/** Storage in the unit that people say. */
+function bytes(count: number): string {
+  return count >= 1024 * gibibyte
+    ? `${(count / 1024 / gibibyte).toFixed(1)} TiB`
+    : `${(count / gibibyte).toFixed(0)} GiB`;
+}
+
+function Parts({
+  options: { scheduler, storage, observedAt },
+  clusterId,
+}: {
+  options: Options;
+  clusterId: string;
+}) {
+  const kinds = (['ceph', 'weka', 'nfs'] as const).filter((one) => storage.configured[one] === 'configured');
+  return (
+    <dl className="facts">
+      <Fact name="Last report" value={<Reported clusterId={clusterId} at={observedAt} />} />
+      <Fact name="Slurm or Kubernetes" value={<Ready condition={scheduler.ready} />} />
+      <Fact
+        name="Storage"
+        value={
+          <>
+            <Ready condition={storage.ready} /> {kinds.join(', ') || 'none configured'}
+          </>
+        }
+      />
+      {storage.quotaBytes !== undefined && <Fact name="Ceph quota" value={bytes(storage.quotaBytes)} />}
+    </dl>
+  );
+}
+
+function Ready({ condition }: { condition: Condition | undefined }) {
+  if (!condition) return <State kind="none">Not reported</State>;
+  const { status, reason, message } = condition;
+  if (status === 'True') return <State kind="good">Works</State>;
+  const kind = status === 'False' ? 'bad' : 'none';
+  return (
+    <>
+      <State kind={kind}>{reason ?? 'Unknown'}</State> {message && <span>{message}</span>}
+    </>
+  );
+}
+
+function MachineTable({
+  machines,
+  filter,
+  onFilter,
+}: {
+  machines: readonly Machine[];
+  filter: string;
+  onFilter: (text: string) => void;
+}) {
+  return (
+    <Table
+      name="machines"
+      rows={machines}
+      id={(one) => one.id}
+      text={(one) => `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''}`}
+      filter={filter}
+      onFilter={onFilter}
+      columns={[
+        { name: 'Name', cell: (one) => one.name },
+        {
+          name: 'State',
+          cell: (one) => {
+            const { kind, word } = machineState(one);
+            return <State kind={kind}>{word}</State>;
+          },
+        },
+        { name: 'GPUs', isNumber: true, cell: (one) => one.hardware.gpu_count ?? '–' },
+        { name: 'Model', cell: (one) => one.hardware.gpu_model ?? '–' },
+        { name: 'Cores', isNumber: true, cell: (one) => one.hardware.cpu_cores ?? '–' },
+        {
+          name: 'Memory',
+          isNumber: true,
+          cell: (one) => (one.hardware.memory_gib ? `${one.hardware.memory_gib} GiB` : '–'),
+        },
+        { name: 'Reported', cell: (one) => (one.observed ? <Age at={one.observed.observed_at} /> : 'never') },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,102 @@
+/** Clusters at a glance. */
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { AsCommand } from '../parts/copy.tsx';
+import { Gpus, gpusOf } from '../parts/gpus.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { type Kind, State } from '../parts/state.tsx';
+import { type ClusterItem, readClusters, readMachines, readOptions } from '../reads.ts';
+import { useWho } from '../who.tsx';
+
+export function ClustersPage() {
+  const { orgID } = useWho();
+  const clusters = useQuery(readClusters(orgID));
+  return (
+    <Page title="Clusters" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
+      <Loaded of={clusters}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty>
+              There is no cluster that you may see. Ask an owner of your organization for{' '}
+              <code>clusters.read</code>.
+            </Empty>
+          ) : (
+            <div className="cards">
+              {list.map((cluster) => (
+                <ClusterCard key={cluster.id} cluster={cluster} />
+              ))}
+            </div>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
+  const active = clusters.filter(({ status }) => status.lifecycleState === 'active').length;
+  if (clusters.length === 0) return <>No cluster is visible to you.</>;
+  return (
+    <>
+      {active} of {clusters.length} {clusters.length === 1 ? 'cluster is' : 'clusters are'} in service.
+    </>
+  );
+}
+
+export const lifecycleKinds: Record<ClusterItem['status']['lifecycleState'], Kind> = {
+  provisioning: 'busy',
+  active: 'good',
+  releasing: 'busy',
+  released: 'none',
+};
+
+const lifecycleWords: Record<ClusterItem['status']['lifecycleState'], string> = {
+  provisioning: 'Being set up',
+  active: 'In service',
+  releasing: 'Being released',
+  released: 'Released',
+};
+
+export function Lifecycle({ cluster }: { cluster: ClusterItem }) {
+  const { lifecycleState } = cluster.status;
+  return <State kind={lifecycleKinds[lifecycleState]}>{lifecycleWords[lifecycleState]}</State>;
+}
+
+function ClusterCard({ cluster }: { cluster: ClusterItem }) {
+  const { orgID } = useWho();
+  const { id, spec } = cluster;
+  const machines = useQuery(readMachines(id, orgID));
+  const options = useQuery(readOptions(id, orgID));
+  const value = options.data?.scheduler.configured.value;
+  return (
+    <Panel
+      title={
+        <Link to="/clusters/$clusterId" params={{ clusterId: id }}>
+          {spec.name}
+        </Link>
+      }
+      tools={
+        <AsCommand
+          api="Platform"
+          cli={`andromeda clusters show ${spec.name}`}
+          operation={`GET /clusters/${id}?businessOrgId=${orgID}`}
+        />
+      }
+    >
+      <p>
+        <Lifecycle cluster={cluster} />{' '}
+        <span className="soft">
+          {value === 'sunk' ? 'Slurm' : value === 'kubernetes' ? 'Kubernetes' : ''} · {spec.site.name}
+        </span>
+      </p>
+      <Loaded of={machines}>
+        {(list) => (
+          <>
+            <p className="figure">{gpusOf(list)}</p>
+            <Gpus machines={list} />
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}

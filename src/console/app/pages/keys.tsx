@@ -1,0 +1,202 @@
+/** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { components } from '../../../api/business.ts';
+import { bodyOf, business } from '../api.ts';
+import { AsCommand } from '../parts/copy.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { KeyForm } from '../parts/key-form.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Strip } from '../parts/strip.tsx';
+import { Table } from '../parts/table.tsx';
+import { Age, Moment } from '../parts/time.tsx';
+import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
+import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
+import { useWho } from '../who.tsx';
+
+type Key = components['schemas']['SshKey'];
+
+export function KeysPage() {
+  const keys = useQuery(readKeys());
+  const [revoking, setRevoking] = useState<Key>();
+  const [isAdding, setIsAdding] = useState(false);
+  const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
+  const revoked = keys.data?.keys.filter((key) => key.lifecycle_state === 'revoked') ?? [];
+  const last = revoked.toSorted((a, b) => ((a.revoked_at ?? '') < (b.revoked_at ?? '') ? -1 : 1)).at(-1);
+  return (
+    <Page
+      title="SSH keys"
+      sentence={keys.data && <Sentence active={active.length} />}
+      actions={
+        <button type="button" onClick={() => setIsAdding(true)}>
+          Register a key
+        </button>
+      }
+    >
+      <Loaded of={keys}>
+        {() => (
+          <>
+            <Panel
+              title="In use"
+              tools={<AsCommand api="Business" cli="andromeda keys" operation="GET /me/ssh-keys" />}
+            >
+              {active.length === 0 ? (
+                <Empty
+                  action={
+                    <button type="button" onClick={() => setIsAdding(true)}>
+                      Register a key
+                    </button>
+                  }
+                >
+                  You have none, so no cluster lets you in.
+                </Empty>
+              ) : (
+                <KeyTable keys={active} revoke={setRevoking} />
+              )}
+            </Panel>
+            {last && <Dropped revoked={last} />}
+            {revoked.length > 0 && (
+              <Panel title="Revoked">
+                <KeyTable keys={revoked.toReversed()} />
+              </Panel>
+            )}
+          </>
+        )}
+      </Loaded>
+      {isAdding && (
+        <Dialog title="Register a key" onClose={() => setIsAdding(false)}>
+          <KeyForm onDone={() => setIsAdding(false)} />
+        </Dialog>
+      )}
+      {revoking && (
+        <Revoke sshKey={revoking} isLast={active.length === 1} close={() => setRevoking(undefined)} />
+      )}
+    </Page>
+  );
+}
+
+function Sentence({ active }: { active: number }) {
+  if (active === 0) return <>No key is in use.</>;
+  return (
+    <>
+      {active === 1 ? 'One key opens' : `${active} keys open`} your clusters. Lost a laptop? Revoke its key:
+      the gateway refuses it at once, and open sessions of it end.
+    </>
+  );
+}
+
+function KeyTable({ keys, revoke }: { keys: readonly Key[]; revoke?: (key: Key) => void }) {
+  return (
+    <Table
+      name="SSH keys"
+      rows={keys}
+      id={(key) => key.id}
+      columns={[
+        { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
+        { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
+        {
+          name: 'State',
+          cell: (key) =>
+            key.revoked_at ? (
+              <State kind="none">
+                Revoked <Age at={key.revoked_at} />
+              </State>
+            ) : (
+              <State kind="good">In use</State>
+            ),
+        },
+        ...(revoke
+          ? [
+              {
+                name: 'Do',
+                cell: (key: Key) => (
+                  <button type="button" className="second small" onClick={() => revoke(key)}>
+                    Revoke…
+                  </button>
+                ),
+              },
+            ]
+          : []),
+      ]}
+    />
+  );
+}
+
+function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close: () => void }) {
+  const send = (_body: object, header: WriteHeaders) =>
+    business
+      .POST('/me/ssh-keys/{keyID}/revoke', { params: { path: { keyID: sshKey.id }, header } })
+      .then(bodyOf);
+  return (
+    <Dialog title="Revoke this key?" onClose={close}>
+      <p>
+        <code>{sshKey.fingerprint}</code>
+      </p>
+      <p>
+        The gateway refuses it at once, and sessions that it opened end. It can never be registered again.
+        {isLast && ' It is your last key: you cannot log in anywhere until you register another one.'}
+      </p>
+      <WriteForm
+        write={{ form: `keys.revoke.${sshKey.id}`, send, topics: ['me'], onDone: close }}
+        body={{}}
+        label="Revoke"
+        usualReason="The key is lost"
+        danger
+        cancel={close}
+      />
+      <AsCommand
+        api="Business"
+        cli={`andromeda keys revoke ${sshKey.fingerprint}`}
+        operation={`POST /me/ssh-keys/${sshKey.id}/revoke`}
+      />
+    </Dialog>
+  );
+}
+
+/** The clock of a revocation: the gateway, then each cluster. */
+function Dropped({ revoked }: { revoked: Key }) {
+  const { orgID } = useWho();
+  const clusters = useQuery({ ...readClusters(orgID), enabled: orgID !== '' });
+  if (!revoked.revoked_at) return null;
+  return (
+    <Panel title="The last one that you revoked">
+      <p>
+        <code className="cut">{revoked.fingerprint}</code>
+      </p>
+      <p>
+        <State kind="good">The gateway refuses it</State> since <Moment at={revoked.revoked_at} />
+      </p>
+      {(clusters.data ?? []).map((cluster) => (
+        <DroppedBy key={cluster.id} cluster={cluster} revoked={revoked} at={revoked.revoked_at ?? ''} />
+      ))}
+    </Panel>
+  );
+}
+
+function DroppedBy({ cluster, revoked, at }: { cluster: ClusterItem; revoked: Key; at: string }) {
+  const { orgID } = useWho();
+  const { data: access } = useQuery(readSshAccess(cluster.id, orgID));
+  const { data: keys } = useQuery(readKeys());
+  if (!access || !keys || access.hostname === '') return null;
+  // What a cluster has of a person's keys it says by the number of the set that it knows.
+  const isDropped = access.ssh_key_set_generation >= keys.generation || access.ssh_key_set_generation === 0;
+  const reportedAt = access.observed_at ?? at;
+  return (
+    <>
+      <h3>{cluster.spec.name}</h3>
+      <Strip
+        steps={[
+          { name: 'Revoked', state: 'done', at },
+          { name: 'Refused', state: 'done', at },
+          {
+            name: 'Dropped by the cluster',
+            state: isDropped ? 'done' : access.observation_current ? 'busy' : 'busy',
+            at: isDropped && reportedAt > at ? undefined : at,
+          },
+        ]}
+        missing={`${cluster.spec.name} has not reported yet that ${revoked.fingerprint.slice(0, 14)}… is gone. Nobody gets in with it meanwhile.`}
+      />
+    </>
+  );
+}

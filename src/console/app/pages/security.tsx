@@ -1,0 +1,85 @@
+/** The browsers that a person is signed in with, and ending that. */
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { own, queryClient } from '../api.ts';
+import { Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Table } from '../parts/table.tsx';
+import { Age } from '../parts/time.tsx';
+import { type BrowserSession, readSessions } from '../reads.ts';
+
+export function SecurityPage() {
+  const sessions = useQuery(readSessions());
+  const ending = useMutation({
+    mutationFn: (id: string) => own('POST', id === '' ? '/sessions/end-others' : `/sessions/${id}/end`),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['sessions'] }),
+  });
+  const count = sessions.data?.sessions.length ?? 0;
+  return (
+    <Page
+      title="Sign-ins"
+      sentence={
+        sessions.data &&
+        (count === 1
+          ? 'You are signed in with this browser, and with no other.'
+          : `You are signed in with ${count} browsers. End those that you do not know.`)
+      }
+      actions={
+        count > 1 && (
+          <button type="button" className="danger" onClick={() => ending.mutate('')}>
+            Sign out all others
+          </button>
+        )
+      }
+    >
+      {ending.error && <Problem error={ending.error} />}
+      <Panel title="Browsers">
+        <Loaded of={sessions}>
+          {({ sessions: list }) => <SessionTable sessions={list} end={(id) => ending.mutate(id)} />}
+        </Loaded>
+        <p className="soft small">
+          A sign-in ends after an hour in which nobody uses it, after twelve hours in any case, and when your
+          password changes. Terminals are signed out with <code>andromeda auth logout</code>.
+        </p>
+      </Panel>
+    </Page>
+  );
+}
+
+function SessionTable({ sessions, end }: { sessions: readonly BrowserSession[]; end: (id: string) => void }) {
+  return (
+    <Table
+      name="sign-ins"
+      rows={sessions}
+      id={(one) => one.id}
+      columns={[
+        { name: 'Browser', cell: (one) => browserOf(one.program) },
+        { name: 'Address', cell: (one) => one.address },
+        { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
+        { name: 'Used', cell: (one) => <Age at={one.usedAt} /> },
+        {
+          name: 'Do',
+          cell: (one) =>
+            one.current ? (
+              <State kind="good">This one</State>
+            ) : (
+              <button type="button" className="second small" onClick={() => end(one.id)}>
+                Sign out
+              </button>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'] as const;
+const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS', 'Linux'] as const;
+
+/** What a browser calls itself, in two words; as it is where it is none of the usual ones. */
+function browserOf(program: string): string {
+  const browser = browsers.find((one) => program.includes(`${one}/`));
+  const system = systems.find((one) => program.includes(one));
+  if (!browser) return program.slice(0, 60) || 'Unknown';
+  const name = { Edg: 'Edge', OPR: 'Opera', Firefox: 'Firefox', Chrome: 'Chrome', Safari: 'Safari' }[browser];
+  return system ? `${name} on ${system}` : name;
+}

@@ -1,0 +1,26 @@
+import { useSearch } from '@tanstack/react-router';
+import { Mark } from '../frame.tsx';
+
+const reasons: Record<string, string> = {
+  issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
+  no_account: 'There is no account here for this sign-in. Ask your operator for one.',
+  deactivated: 'This account is deactivated. Ask your operator.',
+  again: 'That sign-in took too long, or was begun in another window.',
+  refused: 'The sign-in service did not sign you in.',
+  failed: 'The sign-in failed. Try again.',
+};
+
+/** Where a browser is that nobody is signed in with. */
+export function SignedOutPage() {
+  const { why } = useSearch({ from: '/signed-out' });
+  return (
+    <main className="alone">
+      <Mark />
+      <h1>{why ? 'You are not signed in' : 'You are signed out'}</h1>
+      {why && <p role="alert">{reasons[why] ?? reasons['failed']}</p>}
+      <a className="button" href="/sign-in">
+        Sign in
+      </a>
+    </main>
+  );
+}

@@ -1,0 +1,174 @@
+/** A member's first day: three steps to a shell. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { AsCommand } from '../parts/copy.tsx';
+import { KeyForm } from '../parts/key-form.tsx';
+import { LoginLines, LoginStrip, useSshAccess } from '../parts/login.tsx';
+import { Empty, Loaded, Page } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Age } from '../parts/time.tsx';
+import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
+import { useWho } from '../who.tsx';
+
+export function StartPage() {
+  const { orgID, me } = useWho();
+  const keys = useQuery(readKeys());
+  const clusters = useQuery({ ...readClusters(orgID), enabled: orgID !== '' });
+  const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
+  const newest = active.at(-1);
+  const name = me.user.display_name.split(' ')[0];
+  const slurm = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
+  const answers = useQueries({ queries: slurm.map(({ id }) => readSshAccess(id, orgID)) });
+  const open = slurm.filter((_, index) => answers[index]?.data?.ready);
+  const isOpen = newest !== undefined && open.length > 0;
+  return (
+    <Page
+      title={`Hello, ${name}`}
+      sentence={
+        <Sentence
+          hasKey={newest !== undefined}
+          clusters={slurm}
+          open={open.map(({ spec }) => spec.name)}
+          isReady={keys.data !== undefined && (clusters.data !== undefined || orgID === '')}
+        />
+      }
+    >
+      <ol className="steps">
+        <StepItem title="Your SSH key" isDone={newest !== undefined}>
+          <Loaded of={keys}>
+            {() =>
+              newest ? (
+                <p>
+                  <State kind="good">Registered</State> <code className="cut">{newest.fingerprint}</code>{' '}
+                  <span className="soft">
+                    <Age at={newest.created_at} />
+                  </span>{' '}
+                  <Link to="/keys">All keys</Link>
+                </p>
+              ) : (
+                <KeyForm />
+              )
+            }
+          </Loaded>
+          <AsCommand
+            api="Business"
+            cli="andromeda keys add ~/.ssh/id_ed25519.pub"
+            operation="POST /me/ssh-keys"
+          />
+        </StepItem>
+        <StepItem title="On its way to the clusters" isDone={isOpen}>
+          {newest ? (
+            <EachCluster clusters={slurm}>
+              {(cluster) => <OnItsWay cluster={cluster} newest={newest} />}
+            </EachCluster>
+          ) : (
+            <p className="soft">Begins by itself when you have registered a key, and takes seconds.</p>
+          )}
+        </StepItem>
+        <StepItem title="Log in" isDone={isOpen}>
+          {newest ? (
+            <EachCluster clusters={slurm}>{(cluster) => <LogIn cluster={cluster} />}</EachCluster>
+          ) : (
+            <p className="soft">Here will be the line to copy into your terminal.</p>
+          )}
+        </StepItem>
+      </ol>
+    </Page>
+  );
+}
+
+function Sentence({
+  hasKey,
+  clusters,
+  open,
+  isReady,
+}: {
+  hasKey: boolean;
+  clusters: readonly ClusterItem[];
+  open: readonly string[];
+  isReady: boolean;
+}) {
+  const { orgID } = useWho();
+  if (orgID === '') return <>You belong to no organization yet: ask an owner of yours to add you.</>;
+  if (!isReady) return <>Looking…</>;
+  if (!hasKey) return <>Three steps to a shell. The first: register an SSH key.</>;
+  if (clusters.length === 0)
+    return <>There is no cluster that you may see: ask an owner of your organization.</>;
+  if (open.length === 0) return <>Your key is registered, and on its way.</>;
+  return (
+    <>
+      You can log in to <b>{new Intl.ListFormat('en').format(open)}</b>.
+    </>
+  );
+}
+
+function StepItem({ title, isDone, children }: { title: string; isDone: boolean; children: ReactNode }) {
+  return (
+    <li className={isDone ? 'step done' : 'step'}>
+      <h2>{title}</h2>
+      <div>{children}</div>
+    </li>
+  );
+}
+
+function EachCluster({
+  clusters,
+  children,
+}: {
+  clusters: readonly ClusterItem[];
+  children: (cluster: ClusterItem) => ReactNode;
+}) {
+  if (clusters.length === 0) return <Empty>There is no cluster that you may see.</Empty>;
+  return clusters.map((cluster) => <div key={cluster.id}>{children(cluster)}</div>);
+}
+
+function OnItsWay({
+  cluster,
+  newest,
+}: {
+  cluster: ClusterItem;
+  newest: { fingerprint: string; created_at: string };
+}) {
+  const access = useSshAccess(cluster);
+  // A cluster with Kubernetes only has no logins to wait for.
+  if (access.data === null || access.data?.hostname === '') return null;
+  return (
+    <>
+      <h3>{cluster.spec.name}</h3>
+      <Loaded of={access}>
+        {(known) => known && <LoginStrip cluster={cluster} access={known} newest={newest} />}
+      </Loaded>
+    </>
+  );
+}
+
+function LogIn({ cluster }: { cluster: ClusterItem }) {
+  const { data } = useSshAccess(cluster);
+  const { name } = cluster.spec;
+  if (data === undefined) return null;
+  if (data === null) {
+    return (
+      <p>
+        <State kind="none">{name}</State>: you have no SSH access. Ask an owner of your organization for{' '}
+        <code>clusters.ssh</code>.
+      </p>
+    );
+  }
+  if (data.hostname === '') {
+    return (
+      <p>
+        <State kind="none">{name}</State>: Kubernetes only, so there is no SSH.{' '}
+        <code>andromeda kubeconfig {name}</code> writes what kubectl needs.
+      </p>
+    );
+  }
+  return (
+    <>
+      <h3>
+        {name} {data.ready ? <State kind="good">Open</State> : <State kind="busy">Not yet</State>}
+      </h3>
+      <LoginLines cluster={cluster} access={data} />
+    </>
+  );
+}

@@ -1,0 +1,45 @@
+/** A line to copy, and the popover that says how to do the same in a terminal or over the API. */
+import { useId, useState } from 'react';
+
+export function CopyLine({ text, label }: { text: string; label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text).catch(() => {});
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2_000);
+  };
+  return (
+    <div className="copy">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a line that scrolls must be reachable by keyboard */}
+      <pre tabIndex={0}>{text}</pre>
+      <button type="button" className="second small" onClick={copy} aria-label={`Copy: ${label}`}>
+        {copied ? 'Copied' : 'Copy'}
+      </button>
+    </div>
+  );
+}
+
+export interface CommandOf {
+  /** The same on the command line. */
+  cli: string;
+  /** Which operation it is, such as `POST /me/ssh-keys`, and of which API. */
+  operation: string;
+  api: 'Business' | 'Platform';
+}
+
+export function AsCommand({ cli, operation, api }: CommandOf) {
+  const id = useId();
+  return (
+    <>
+      <button type="button" className="link small" popoverTarget={id}>
+        As command
+      </button>
+      <div id={id} popover="auto" className="popover">
+        <p className="label">In a terminal</p>
+        <CopyLine text={cli} label="the command" />
+        <p className="label">The operation of the {api} API</p>
+        <CopyLine text={operation} label="the operation" />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,98 @@
+/** Registering a public key: pasted, or out of a file; and how to make one. */
+import { useState } from 'react';
+import { bodyOf, business } from '../api.ts';
+import { CopyLine } from './copy.tsx';
+import { WriteForm, type WriteHeaders } from './write.tsx';
+
+/** What is wrong with a text that should be a public key; undefined where nothing is. */
+function faultOf(text: string): string | undefined {
+  if (text.trim() === '') return undefined;
+  if (/PRIVATE KEY|BEGIN/.test(text)) {
+    return 'This is the private half of a key. It must never leave your machine: take the file that ends in .pub.';
+  }
+  if (/^(ssh-rsa|ssh-dss|ecdsa-)/.test(text.trim())) {
+    return 'Keys here are of the kind ed25519. Make one as shown below.';
+  }
+  return /^ssh-ed25519 [A-Za-z0-9+/]{60,}={0,2}(\s|$)/.test(text.trim())
+    ? undefined
+    : 'This is no public key: it is one line that begins with ssh-ed25519.';
+}
+
+function send(body: { public_key: string }, header: WriteHeaders) {
+  return business.POST('/me/ssh-keys', { params: { header }, body }).then(bodyOf);
+}
+
+export function KeyForm({ onDone }: { onDone?: () => void }) {
+  const [text, setText] = useState('');
+  const fault = faultOf(text);
+  const isWhole = text.trim() !== '' && fault === undefined;
+  const take = async (file: File | undefined) => {
+    if (file) setText(file.size > 20_000 ? 'too large' : await file.text());
+  };
+  const done = () => {
+    setText('');
+    onDone?.();
+  };
+  return (
+    <>
+      <WriteForm
+        write={{ form: 'keys.add', send, topics: ['me'], onDone: done }}
+        body={isWhole ? { public_key: text.trim() } : undefined}
+        label="Register the key"
+        usualReason="My SSH key"
+      >
+        <label htmlFor="public-key">Public key</label>
+        <textarea
+          id="public-key"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          rows={3}
+          required
+          spellCheck={false}
+          autoComplete="off"
+          placeholder="ssh-ed25519 AAAAC3Nza… you@laptop"
+          aria-describedby="public-key-fault"
+          aria-invalid={fault !== undefined}
+        />
+        <p id="public-key-fault" className="fault" role="alert">
+          {fault}
+        </p>
+        <label htmlFor="key-file">
+          Or from a file <span className="soft">(it ends in .pub)</span>
+        </label>
+        <input
+          id="key-file"
+          type="file"
+          accept=".pub,text/plain"
+          onChange={(event) => void take(event.target.files?.[0])}
+        />
+      </WriteForm>
+      <MakeKey />
+    </>
+  );
+}
+
+const systems = [
+  { name: 'Linux, macOS', make: 'ssh-keygen -t ed25519', show: 'cat ~/.ssh/id_ed25519.pub' },
+  {
+    name: 'Windows (PowerShell)',
+    make: 'ssh-keygen -t ed25519',
+    show: 'type $env:USERPROFILE\\.ssh\\id_ed25519.pub',
+  },
+] as const;
+
+function MakeKey() {
+  return (
+    <details>
+      <summary>No key yet? Make one</summary>
+      {systems.map(({ name, make, show }) => (
+        <div key={name}>
+          <h3>{name}</h3>
+          <CopyLine text={make} label={`make a key on ${name}`} />
+          <CopyLine text={show} label={`show its public half on ${name}`} />
+        </div>
+      ))}
+      <p className="soft">Give it a passphrase. The file without .pub never leaves your machine.</p>
+    </details>
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * A form that changes something. It asks for the reason that the audit trail keeps, and offers the last ones. One form is one
+ * idempotency key, kept with what was sent until there is an answer: a second click, a reload and a dropped connection
+ * all end in one change.
+ */
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useId, useState } from 'react';
+import { NoAnswer, queryClient } from '../api.ts';
+import { Problem } from './page.tsx';
+
+/** The headers of a write, for openapi-fetch. */
+export interface WriteHeaders {
+  'Idempotency-Key': string;
+  'Audit-Reason': string;
+}
+
+interface Sent {
+  key: string;
+  body: string;
+}
+
+const reasonsKey = 'andromeda-reasons';
+const mostReasons = 5;
+const tries = 4;
+
+export interface Write<Body> {
+  /** Which form it is, also after a reload. */
+  form: string;
+  /** Does it. */
+  send(body: Body, headers: WriteHeaders): Promise<unknown>;
+  /** Topics that it changes, read again at once. */
+  topics: readonly string[];
+  onDone?: () => void;
+}
+
+/** Sends a write, again where no answer came, always under one key. */
+export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
+  return useMutation({
+    mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
+      const key = keyFor(form, JSON.stringify(body));
+      const headers = { 'Idempotency-Key': key, 'Audit-Reason': headerText(reason) };
+      for (let left = tries - 1; ; left -= 1) {
+        try {
+          return await send(body, headers);
+        } catch (error) {
+          if (!(error instanceof NoAnswer)) forget(form);
+          if (!(error instanceof NoAnswer) || left === 0) throw error;
+          await new Promise((done) => setTimeout(done, 1_000 * (tries - left)));
+        }
+      }
+    },
+    onSuccess(_answer, { reason }) {
+      forget(form);
+      keepReason(reason);
+      const changed = new Set(topics);
+      void queryClient.invalidateQueries({
+        predicate: ({ meta }) => ((meta?.['topics'] ?? []) as string[]).some((topic) => changed.has(topic)),
+      });
+      onDone?.();
+    },
+  });
+}
+
+/** Another body is another change; the same one again is the one that may have arrived. */
+function keyFor(form: string, body: string): string {
+  const name = `andromeda-form-${form}`;
+  const sent = JSON.parse(sessionStorage.getItem(name) ?? 'null') as Sent | null;
+  if (sent?.body === body) return sent.key;
+  const key = crypto.randomUUID();
+  sessionStorage.setItem(name, JSON.stringify({ key, body } satisfies Sent));
+  return key;
+}
+
+function forget(form: string): void {
+  sessionStorage.removeItem(`andromeda-form-${form}`);
+}
+
+/** A header carries bytes; these are those of the text in UTF-8. */
+function headerText(text: string): string {
+  return String.fromCharCode(...new TextEncoder().encode(text.replace(/\s+/g, ' ').trim()));
+}
+
+function lastReasons(): string[] {
+  return JSON.parse(localStorage.getItem(reasonsKey) ?? '[]') as string[];
+}
+
+function keepReason(reason: string): void {
+  const others = lastReasons().filter((one) => one !== reason);
+  localStorage.setItem(reasonsKey, JSON.stringify([reason, ...others].slice(0, mostReasons)));
+}
+
+/** The form itself: its fields, the reason, the button. */
+export function WriteForm<Body>({
+  write,
+  body,
+  label,
+  usualReason = '',
+  danger = false,
+  children,
+  cancel,
+}: {
+  write: Write<Body>;
+  /** What would be sent now; undefined while that is not whole. */
+  body: Body | undefined;
+  label: string;
+  usualReason?: string;
+  danger?: boolean;
+  children?: ReactNode;
+  cancel?: () => void;
+}) {
+  const id = useId();
+  const [reason, setReason] = useState(usualReason);
+  const mutation = useWrite(write);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (body === undefined || mutation.isPending) return;
+    mutation.mutate({ body, reason: reason.trim() || usualReason });
+  };
+  return (
+    <form className="write" onSubmit={submit}>
+      {children}
+      <label htmlFor={id}>
+        Why <span className="soft">(kept in the audit trail)</span>
+      </label>
+      <input
+        id={id}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+        required
+        maxLength={300}
+        list={`${id}-last`}
+        autoComplete="off"
+      />
+      <datalist id={`${id}-last`}>
+        {lastReasons().map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+      {mutation.error && <Problem error={mutation.error} />}
+      <div className="buttons">
+        <button type="submit" className={danger ? 'danger' : undefined} disabled={mutation.isPending}>
+          {mutation.isPending ? 'Sending…' : label}
+        </button>
+        {cancel && (
+          <button type="button" className="second" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,97 @@
+/** Everything that pages read, each with the topics that make it be read again (src/console/topics.ts). */
+import { queryOptions } from '@tanstack/react-query';
+import { bodyOf, business, own, platform } from './api.ts';
+
+function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
+  return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
+}
+
+export const readMe = () => read(['me'], ['me'], async () => bodyOf(await business.GET('/me')));
+
+export const readKeys = () => read(['keys'], ['me'], async () => bodyOf(await business.GET('/me/ssh-keys')));
+
+export const readOrganization = (orgID: string) =>
+  read(['organization', orgID], [`organization/${orgID}`, 'me'], async () =>
+    bodyOf(await business.GET('/organizations/{orgID}', { params: { path: { orgID } } })),
+  );
+
+/** Of the Platform API, every page of the list; empty for who may see none. */
+export const readClusters = (orgID: string) =>
+  read(['clusters', orgID], ['me', `organization/${orgID}`], async () => {
+    const items: ClusterItem[] = [];
+    let after: string | undefined;
+    do {
+      const query = { businessOrgId: orgID, limit: 200, ...(after !== undefined && { after }) };
+      const answer = await platform.GET('/clusters', { params: { query } });
+      if (answer.response.status === 403) return [];
+      const page = bodyOf(answer);
+      items.push(...page.items);
+      after = page.nextPageToken;
+    } while (after !== undefined);
+    return items.sort((a, b) => (a.spec.name < b.spec.name ? -1 : 1));
+  });
+
+export type ClusterItem = Awaited<ReturnType<typeof readOneCluster>>;
+async function readOneCluster(clusterId: string, businessOrgId: string) {
+  const params = { path: { clusterId }, query: { businessOrgId } };
+  return bodyOf(await platform.GET('/clusters/{clusterId}', { params }));
+}
+
+export const readCluster = (clusterId: string, orgID: string) =>
+  read(['cluster', clusterId, orgID], [`cluster/${clusterId}`, 'me'], () => readOneCluster(clusterId, orgID));
+
+/** Undefined where the person has no `clusters.ssh`. */
+export const readSshAccess = (clusterId: string, organizationId: string, keyFingerprint?: string) =>
+  read(
+    ['ssh-access', clusterId, organizationId, keyFingerprint],
+    [`cluster/${clusterId}`, 'me', `organization/${organizationId}`],
+    async () => {
+      const query = { organizationId, ...(keyFingerprint !== undefined && { keyFingerprint }) };
+      const params = { path: { clusterId }, query };
+      const answer = await platform.GET('/clusters/{clusterId}/ssh-access', { params });
+      return answer.response.status === 403 ? null : bodyOf(answer);
+    },
+  );
+
+export type SshAccess = NonNullable<
+  Awaited<ReturnType<NonNullable<ReturnType<typeof readSshAccess>['queryFn']>>>
+>;
+
+export const readOptions = (clusterId: string, businessOrgId: string) =>
+  read(['options', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
+    const params = { path: { clusterId }, query: { businessOrgId } };
+    return bodyOf(await platform.GET('/clusters/{clusterId}/options', { params }));
+  });
+
+/** Every page of the list. */
+export const readMachines = (clusterId: string, businessOrgId: string) =>
+  read(['machines', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
+    const items: Machine[] = [];
+    let after: string | undefined;
+    do {
+      const page = await readMachinePage(clusterId, businessOrgId, after);
+      items.push(...page.items);
+      after = page.next_page_token;
+    } while (after !== undefined);
+    return items.sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
+  });
+
+export type Machine = Awaited<ReturnType<typeof readMachinePage>>['items'][number];
+async function readMachinePage(clusterId: string, businessOrgId: string, after?: string) {
+  const query = { businessOrgId, limit: 200, ...(after !== undefined && { after }) };
+  return bodyOf(
+    await platform.GET('/clusters/{clusterId}/machines', { params: { path: { clusterId }, query } }),
+  );
+}
+
+export interface BrowserSession {
+  id: string;
+  current: boolean;
+  address: string;
+  program: string;
+  signedInAt: string;
+  usedAt: string;
+}
+
+export const readSessions = () =>
+  read(['sessions'], ['me'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));

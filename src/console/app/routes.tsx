@@ -1,0 +1,95 @@
+/** Every page: its address, its place in the menu, for whom. */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  Outlet,
+  retainSearchParams,
+} from '@tanstack/react-router';
+import { Frame } from './frame.tsx';
+import { AccessPage } from './pages/access.tsx';
+import { ClusterPage } from './pages/cluster.tsx';
+import { ClustersPage } from './pages/clusters.tsx';
+import { KeysPage } from './pages/keys.tsx';
+import { LostPage } from './pages/lost.tsx';
+import { SecurityPage } from './pages/security.tsx';
+import { SignedOutPage } from './pages/signed-out.tsx';
+import { StartPage } from './pages/start.tsx';
+import type { Who } from './who.tsx';
+
+export interface MenuItem {
+  to: string;
+  name: string;
+  hint: string;
+  isFor(who: Who): boolean;
+}
+
+const everyone = () => true;
+const members = ({ membership }: Who) => membership !== undefined;
+
+/** In the order of the menu. */
+export const menu: readonly MenuItem[] = [
+  { to: '/', name: 'Start', hint: 'Three steps to a shell', isFor: everyone },
+  { to: '/access', name: 'My access', hint: 'Why can I not log in?', isFor: members },
+  { to: '/keys', name: 'SSH keys', hint: 'Register, revoke, a lost laptop', isFor: everyone },
+  { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', isFor: members },
+  { to: '/security', name: 'Sign-ins', hint: 'Where you are signed in', isFor: everyone },
+];
+
+function textOf(search: Record<string, unknown>, name: string): string | undefined {
+  const value = search[name];
+  return typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined;
+}
+
+/** The search parameters of these names, as texts, where they are there. */
+function texts<Name extends string>(...names: Name[]) {
+  return (search: Record<string, unknown>): { [One in Name]?: string } =>
+    Object.fromEntries(
+      names.map((name) => [name, textOf(search, name)] as const).filter(([, value]) => value !== undefined),
+    ) as { [One in Name]?: string };
+}
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: LostPage });
+const frame = createRoute({
+  getParentRoute: () => root,
+  id: 'frame',
+  component: Frame,
+  validateSearch: texts('org'),
+  search: { middlewares: [retainSearchParams(['org'])] },
+});
+const start = createRoute({ getParentRoute: () => frame, path: '/', component: StartPage });
+const access = createRoute({
+  getParentRoute: () => frame,
+  path: '/access',
+  component: AccessPage,
+});
+const keys = createRoute({ getParentRoute: () => frame, path: '/keys', component: KeysPage });
+const clusters = createRoute({ getParentRoute: () => frame, path: '/clusters', component: ClustersPage });
+const cluster = createRoute({
+  getParentRoute: () => frame,
+  path: '/clusters/$clusterId',
+  component: ClusterPage,
+  validateSearch: texts('filter'),
+});
+const security = createRoute({ getParentRoute: () => frame, path: '/security', component: SecurityPage });
+const signedOut = createRoute({
+  getParentRoute: () => root,
+  path: '/signed-out',
+  component: SignedOutPage,
+  validateSearch: texts('why'),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    frame.addChildren([start, access, keys, clusters, cluster, security]),
+    signedOut,
+  ]),
+  defaultPreload: false,
+  scrollRestoration: false,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * The live stream (server-sent events): topics of what changed, for each person those that they may hear of. Nothing of
+ * it is kept: a page that was away reads everything again.
+ *
+ * Streams are few for a person and bounded for everybody, carry a line now and then, and end after a while, so that one
+ * whose reader is gone, or never reads, holds nothing for long.
+ */
+import type { ServerResponse } from 'node:http';
+import { DomainError } from '../domain/error.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Change, Store } from '../store/index.ts';
+import type { OpenSession, Sessions } from './sessions.ts';
+import { type Changed, concerns, gather, topicsFor, type View, viewOf } from './topics.ts';
+
+export interface Events {
+  /** Answers with a stream. Throws `service_unavailable` where there are too many. */
+  open(session: OpenSession, response: ServerResponse): Promise<void>;
+  stop(): void;
+}
+
+export interface EventsOptions {
+  store: Store;
+  sessions: Pick<Sessions, 'isOpen'>;
+  log: Logger;
+  now(): number;
+}
+
+interface Stream {
+  session: OpenSession;
+  response: ServerResponse;
+  view: View;
+  close(): void;
+}
+
+/** Changes that come within this are sent together. */
+const gatherMs = 150;
+const reportedMs = 2_000;
+const heartbeatMs = 20_000;
+const longestMs = 15 * 60_000;
+const mostOfPerson = 12;
+const most = 4_000;
+/** What may wait for a reader. */
+const mostWaiting = 16_384;
+/** More changes than this at once are sent as one. */
+const mostChanges = 1_000;
+
+export function createEvents(options: EventsOptions): Events {
+  const { store, now } = options;
+  const streams = new Set<Stream>();
+  const stopChanges = sendChanges(options, streams);
+  const stopReports = sendReports(store, streams);
+  const heart = setInterval(() => {
+    for (const stream of streams) send(stream, ': \n\n');
+  }, heartbeatMs).unref();
+
+  return {
+    async open(session, response) {
+      const { userId } = session;
+      if (streams.size >= most) {
+        throw new DomainError('service_unavailable', 'Too many pages are open. Try again in a minute.');
+      }
+      const view = await viewOf(store.read, userId, now());
+      if (response.destroyed) return;
+      const own = [...streams].filter((one) => one.session.userId === userId);
+      // A page that was closed without a word may still count: the oldest goes.
+      if (own.length >= mostOfPerson) own[0]?.close();
+      response.writeHead(200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'Cache-Control': 'no-store',
+        // A proxy in front passes each line on as it comes.
+        'X-Accel-Buffering': 'no',
+      });
+      send(addStream(streams, { session, response, view }), 'event: open\ndata: {}\n\n');
+    },
+    stop() {
+      stopChanges();
+      stopReports();
+      clearInterval(heart);
+      for (const stream of [...streams]) stream.close();
+    },
+  };
+}
+
+function addStream(streams: Set<Stream>, facts: Omit<Stream, 'close'>): Stream {
+  const { response } = facts;
+  const end = setTimeout(() => stream.close(), longestMs).unref();
+  const stream: Stream = {
+    ...facts,
+    close() {
+      clearTimeout(end);
+      streams.delete(stream);
+      // Who does not read must not hold what waits for them.
+      if (response.writableLength > mostWaiting) response.destroy();
+      else response.end();
+    },
+  };
+  streams.add(stream);
+  response.once('close', () => stream.close());
+  return stream;
+}
+
+function send(stream: Stream, text: string): void {
+  const { response } = stream;
+  if (response.writableLength > mostWaiting) stream.close();
+  else response.write(text);
+}
+
+/** Sends what commits change, gathered for a moment. Returns how to stop. */
+function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
+  const { store, log } = options;
+  let waiting: Change[] = [];
+  let sending: NodeJS.Timeout | undefined;
+
+  async function sendAll(changes: readonly Change[]): Promise<void> {
+    const changed = changes.length > mostChanges ? undefined : await gather(store.read, changes);
+    for (const stream of [...streams]) await sendTopics(options, stream, changed);
+  }
+
+  const stopListening = store.onChange((changes) => {
+    if (streams.size === 0) return;
+    if (waiting.length <= mostChanges) waiting.push(...changes);
+    sending ??= setTimeout(() => {
+      const gathered = waiting;
+      waiting = [];
+      sending = undefined;
+      sendAll(gathered).catch((error: unknown) => log.error('console.events.failed', { error }));
+    }, gatherMs).unref();
+  });
+  return () => {
+    stopListening();
+    clearTimeout(sending);
+  };
+}
+
+async function sendTopics(
+  { store, sessions, now }: EventsOptions,
+  stream: Stream,
+  changed: Changed | undefined,
+): Promise<void> {
+  const { session } = stream;
+  if (!changed || changed.people.has(session.userId)) {
+    if (!(await sessions.isOpen(session))) {
+      send(stream, 'event: signed-out\ndata: {}\n\n');
+      return stream.close();
+    }
+  }
+  if (!changed || concerns(stream.view, changed)) {
+    stream.view = await viewOf(store.read, session.userId, now());
+  }
+  const topics = changed ? [...new Set(topicsFor(stream.view, changed))] : ['everything'];
+  if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
+}
+
+/**
+ * Sends which clusters reported, also where they say nothing new: a page must not call fresh what is not, nor the reverse.
+ * Returns how to stop.
+ */
+function sendReports({ observationAges }: Store, streams: ReadonlySet<Stream>): () => void {
+  const reported = new Set<string>();
+  const stopNoting = observationAges.onRecorded((clusterId) => {
+    if (streams.size > 0) reported.add(clusterId);
+  });
+  const timer = setInterval(() => {
+    if (reported.size === 0) return;
+    for (const stream of streams) {
+      const { clusters, isStaff } = stream.view;
+      const ids = [...reported].filter((id) => isStaff || clusters.has(id));
+      if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
+    }
+    reported.clear();
+  }, reportedMs).unref();
+  return () => {
+    stopNoting();
+    clearInterval(timer);
+  };
+}

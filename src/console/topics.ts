@@ -1,0 +1,100 @@
+/**
+ * What a change is called on the stream, and who is told. A topic names something that a person may read; what became
+ * of it, they read for themselves, by an operation that asks again whether they may.
+ *
+ *     me                 the person, their keys, memberships and sessions
+ *     organization/ID    an organization that they belong to      members/ID    its members
+ *     cluster/UUID       a cluster that they may see or use
+ *     installation       for operators: anything that they see
+ *     everything         more than is worth telling apart
+ */
+
+import { listOrganizationClusters } from '../store/clusters.ts';
+import { listLiveGrants } from '../store/grants.ts';
+import type { Change, Reader } from '../store/index.ts';
+import { findMembership, listMembershipsOf } from '../store/memberships.ts';
+import { listStaffKeys } from '../store/people.ts';
+
+/** What a person may hear of. */
+export interface View {
+  userId: string;
+  organizations: ReadonlySet<string>;
+  /** Clusters that they may see or use, by ID. */
+  clusters: ReadonlySet<string>;
+  isStaff: boolean;
+}
+
+/** What a person may hear of at this moment. */
+export async function viewOf(db: Reader, userId: string, now: number): Promise<View> {
+  const [memberships, grants, staffKeys] = await Promise.all([
+    listMembershipsOf(db, userId),
+    listLiveGrants(db, userId, now),
+    listStaffKeys(db, userId),
+  ]);
+  const organizations = memberships.map(({ organizationId }) => organizationId);
+  const clusters = new Set(grants.map(({ clusterId }) => clusterId));
+  for (const organizationId of organizations) {
+    const held = await findMembership(db, organizationId, userId);
+    if (![...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'))) continue;
+    for (const { id } of await listOrganizationClusters(db, organizationId)) clusters.add(id);
+  }
+  return { userId, organizations: new Set(organizations), clusters, isStaff: staffKeys.length > 0 };
+}
+
+/** Changes of a short while, gathered. */
+export interface Changed {
+  people: ReadonlySet<string>;
+  organizations: ReadonlySet<string>;
+  /** Those of which something was decided or reported. */
+  clusters: ReadonlySet<string>;
+  /** Those of which something was decided. */
+  decided: ReadonlySet<string>;
+  /** The organizations that the people belong to. */
+  organizationsOfPeople: ReadonlySet<string>;
+}
+
+const mostPeople = 200;
+
+/** Undefined where there are too many to look at one by one. */
+export async function gather(db: Reader, changes: readonly Change[]): Promise<Changed | undefined> {
+  const people = new Set<string>();
+  const organizations = new Set<string>();
+  const clusters = new Set<string>();
+  const decided = new Set<string>();
+  for (const change of changes) {
+    if ('userId' in change) people.add(change.userId);
+    else if ('organizationId' in change) organizations.add(change.organizationId);
+    else if ('observedClusterId' in change) clusters.add(change.observedClusterId);
+    else {
+      clusters.add(change.clusterId);
+      decided.add(change.clusterId);
+    }
+  }
+  if (people.size > mostPeople) return undefined;
+  const memberships = await Promise.all([...people].map((userId) => listMembershipsOf(db, userId)));
+  const organizationsOfPeople = new Set(memberships.flat().map(({ organizationId }) => organizationId));
+  return { people, organizations, clusters, decided, organizationsOfPeople };
+}
+
+/** The topics of these changes that the person may hear of. */
+export function topicsFor(view: View, changed: Changed): string[] {
+  const { people, organizations, clusters, organizationsOfPeople } = changed;
+  const own = (ids: ReadonlySet<string>) => [...ids].filter((id) => view.organizations.has(id));
+  return [
+    ...(people.has(view.userId) ? ['me'] : []),
+    ...own(organizations).flatMap((id) => [`organization/${id}`, `members/${id}`]),
+    ...own(organizationsOfPeople).map((id) => `members/${id}`),
+    ...[...clusters].filter((id) => view.isStaff || view.clusters.has(id)).map((id) => `cluster/${id}`),
+    ...(view.isStaff ? ['installation'] : []),
+  ];
+}
+
+/** Whether these changes can change what the person may hear of. */
+export function concerns(view: View, { people, organizations, decided }: Changed): boolean {
+  return (
+    people.has(view.userId) ||
+    [...organizations].some((id) => view.organizations.has(id)) ||
+    // A cluster that is new is in nobody's view yet.
+    [...decided].some((id) => !view.clusters.has(id))
+  );
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { alpha, physics } from '../support/app.ts';
+import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
+
+const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
+const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
+const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
+const lab = {
+  ...physics,
+  users: [...(physics.users ?? []), { email: 'ada@physics.example', name: `Ada ${evil}` }],
+  organizations: physics.organizations?.map((one) => (one.slug === 'physics' ? { ...one, name: evil } : one)),
+} as typeof physics;
+
+/** Every page, for the checks that hold for all of them. */
+const pages = ['/', '/access', '/keys', '/clusters', `/clusters/${alpha}`, '/security'];
+
+let app: ConsoleApp;
+let browser: Browser;
+before(async () => {
+  if (noBrowser) return;
+  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
+});
+after(async () => {
+  if (noBrowser) return;
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+});
+
+/** A page that a person is signed in with, and what the browser complained of meanwhile. */
+async function withPerson(
+  name: string,
+  use: (page: Page, complaints: string[]) => Promise<void>,
+  viewport = { width: 1280, height: 800 },
+): Promise<void> {
+  await browser.withPage(
+    async (page) => {
+      const complaints: string[] = [];
+      page.on('console', (message) => {
+        if (/policy|trusted|refused to/i.test(message.text())) complaints.push(message.text());
+      });
+      page.on('pageerror', (error) => complaints.push(error.message));
+      await page.goto(app.url);
+      await page.getByLabel('Email').fill(`${name}@physics.example`);
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText('Live', { exact: true }).waitFor();
+      await use(page, complaints);
+      assert.deepEqual(complaints, []);
+    },
+    viewport,
+    true,
+  );
+}
+
+/** Goes to a page as a link does, without loading everything again. */
+async function show(page: Page, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+  await page.getByRole('heading', { level: 1 }).waitFor();
+}
+
+test('on her first day a member registers a key, sees it arrive, and has the line to copy', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('bob', async (page) => {
+    await page.getByText('Three steps to a shell').waitFor();
+    const field = page.getByLabel('Public key', { exact: true });
+    await field.fill('-----BEGIN OPENSSH PRIVATE KEY-----');
+    await page.getByText('private half of a key').waitFor();
+    await field.fill(bobKey);
+    // Twice at once is once.
+    await page.getByRole('button', { name: 'Register the key' }).dblclick();
+    await page.getByText('You can log in to alpha').waitFor();
+    await page.getByText(`${alpha}.bob@127.0.0.1`).first().waitFor();
+    await show(page, '/access');
+    await page.getByText('The gateway admits every key of yours').waitFor();
+    await show(page, '/keys');
+    await page.getByText('One key opens your clusters').waitFor();
+
+    // The page is told of what happens elsewhere: the key is revoked in another tab.
+    const other = await page.context().newPage();
+    const streams: string[] = [];
+    other.on('request', (request) => {
+      if (request.url().endsWith('/events')) streams.push(request.url());
+    });
+    await other.goto(`${app.url}/keys`);
+    await other.getByRole('button', { name: 'Revoke…' }).click();
+    await other.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await page.getByText('No key is in use').waitFor();
+    assert.deepEqual(streams, [], 'one stream serves both tabs');
+    await show(page, '/access');
+    await page.getByText('You have no SSH key registered.', { exact: true }).waitFor();
+  });
+});
+
+test('names from outside are text', { skip: noBrowser }, async () => {
+  await withPerson('ada', async (page) => {
+    for (const path of pages) {
+      await show(page, path);
+      await page.getByText(evil).first().waitFor();
+      assert.equal(await page.evaluate('window.hit'), undefined, path);
+      assert.equal(await page.locator('img').count(), 0, path);
+    }
+  });
+});
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+test('axe finds nothing on any page in either scheme, and every page fits a narrow screen', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    await page.getByLabel('Public key', { exact: true }).fill(adaKey);
+    await page.getByRole('button', { name: 'Register the key' }).click();
+    await page.getByText('You can log in to').waitFor();
+    for (const path of pages) {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await show(page, path);
+      await page.waitForFunction('!document.querySelector(".loading")');
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.evaluate(axe);
+        const found = (await page.evaluate(
+          `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
+            violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
+        )) as string[];
+        assert.deepEqual(found, [], `${path}, ${colorScheme}`);
+      }
+      await page.setViewportSize({ width: 320, height: 640 });
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
+    }
+  });
+});
+
+test('with the keyboard: the palette, the help, and signing out at the issuer too', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('alpha');
+    await page.getByRole('option', { name: 'alpha' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'alpha' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Sign out' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('Password').waitFor();
+  });
+});

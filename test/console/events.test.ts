@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alpha, eventually as within } from '../support/app.ts';
+import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
+
+const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
+
+/** Patient: other tests run beside this one. */
+function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+  return within(ask, wanted, 40_000);
+}
+
+/** The events of a stream so far, and whether it is over. */
+async function openStream(browser: CookieBrowser) {
+  const stopping = new AbortController();
+  const response = await browser.call('/events', { signal: stopping.signal });
+  assert.equal(response.status, 200);
+  const stream = { text: '', isOver: false, stop: () => stopping.abort() };
+  void (async () => {
+    for await (const part of response.body ?? []) stream.text += Buffer.from(part).toString();
+  })()
+    .catch(() => {})
+    .finally(() => {
+      stream.isOver = true;
+    });
+  return stream;
+}
+
+const has = (text: string) => (stream: { text: string }) => stream.text.includes(text);
+
+interface Me {
+  user: { id: string };
+  memberships: { org_id: string }[];
+}
+
+async function orgOf(browser: CookieBrowser): Promise<string> {
+  const me = (await (await browser.call('/api/business/me')).json()) as Me;
+  return me.memberships[0]?.org_id ?? '';
+}
+
+test('a stream says what changed, to those who may know, and ends with the sign-in', async () => {
+  await using app: ConsoleApp = await startConsoleApp();
+  const ada = await signIn(app, 'ada');
+  const eve = await signIn(app, 'eve');
+  const root = await signIn(app, 'root');
+  const orgId = await orgOf(ada);
+  const streams = {
+    ada: await openStream(ada),
+    eve: await openStream(eve),
+    root: await openStream(root),
+  };
+  for (const stream of Object.values(streams)) await eventually(async () => stream, has('event: open'));
+
+  // Reports of clusters come by themselves. Eve may neither see nor use them; root sees everything.
+  await eventually(async () => streams.ada, has(`event: reported\ndata: ["${alpha}"`));
+  await eventually(async () => streams.root, has('event: reported'));
+  assert.doesNotMatch(streams.eve.text, /reported/);
+
+  // A key changes what clusters are to have.
+  const key = await ada.call('/api/business/me/ssh-keys', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'k0', 'audit-reason': 'first key' },
+    body: JSON.stringify({ public_key: adaKey }),
+  });
+  assert.ok(key.ok, await key.text());
+  await eventually(async () => streams.ada, has('"me"'));
+  await eventually(async () => streams.ada, has(`"cluster/${alpha}"`));
+  await eventually(async () => streams.root, has('"installation"'));
+  assert.doesNotMatch(streams.eve.text, /cluster\/|installation|"me"/);
+  assert.doesNotMatch(streams.ada.text, /installation/);
+
+  // Somebody joins.
+  const added = await ada.call(`/api/business/organizations/${orgId}/members`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'k1', 'audit-reason': 'joins' },
+    body: JSON.stringify({ email: 'dan@physics.example', role: 'member' }),
+  });
+  assert.ok(added.ok, await added.text());
+  await eventually(async () => streams.eve, has(`"members/${orgId}"`));
+  assert.doesNotMatch(streams.root.text, /members\//);
+  // What a stream says are topics: no name, no address.
+  assert.doesNotMatch(
+    Object.values(streams)
+      .map(({ text }) => text)
+      .join(),
+    /dan@|physics/,
+  );
+
+  // Eve is deactivated: her stream says so and ends.
+  const me = (await (await eve.call('/api/business/me')).json()) as Me;
+  const ended = await root.call(`/api/business/operator/people/${me.user.id}/deactivate`, {
+    method: 'POST',
+    headers: { 'idempotency-key': 'k2', 'audit-reason': 'leaves' },
+  });
+  assert.ok(ended.ok, await ended.text());
+  await eventually(
+    async () => streams.eve,
+    (stream) => stream.isOver,
+  );
+  assert.match(streams.eve.text, /event: signed-out/);
+  assert.equal((await eve.call('/events')).status, 401);
+  assert.equal(streams.ada.isOver, false);
+
+  // One person holds twelve; the oldest goes.
+  const more = [];
+  for (let count = 0; count < 12; count += 1) more.push(await openStream(ada));
+  await eventually(
+    async () => streams.ada,
+    (stream) => stream.isOver,
+  );
+  assert.equal(more.filter(({ isOver }) => isOver).length, 0);
+  for (const stream of [...more, streams.root]) stream.stop();
+});

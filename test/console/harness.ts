@@ -1,0 +1,113 @@
+/** The whole service with the embedded issuer and the console, and a browser made of fetch and cookies. */
+import assert from 'node:assert/strict';
+import { setPassword } from '../../src/store/passwords.ts';
+import { findPersonByEmail } from '../../src/store/people.ts';
+import { adaHash, ada as person } from '../identity/issuer/harness.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
+
+export const password = person.password;
+
+export interface ConsoleApp extends AsyncDisposable {
+  test: TestApp;
+  url: string;
+  issuerUrl: string;
+}
+
+/** Everybody of the lab has the same password. */
+export async function startConsoleApp(options: Parameters<typeof startTestApp>[0] = {}): Promise<ConsoleApp> {
+  const [consolePort = 0, issuerPort = 0] = await freePorts(2);
+  const url = `http://127.0.0.1:${consolePort}`;
+  const issuerUrl = `http://127.0.0.1:${issuerPort}`;
+  const test = await startTestApp({
+    ...options,
+    identity: { issuer: undefined, embedded: { listen: `127.0.0.1:${issuerPort}` }, ...options.identity },
+    config: { console: { listen: `127.0.0.1:${consolePort}` }, ...options.config },
+  });
+  for (const name of ['ada', 'bob', 'eve', 'root']) {
+    const found = await findPersonByEmail(test.app.store.read, `${name}@physics.example`);
+    if (found) await test.app.store.write((tx) => setPassword(tx, { userId: found.id, hash: adaHash }));
+  }
+  return { test, url, issuerUrl, [Symbol.asyncDispose]: () => test[Symbol.asyncDispose]() };
+}
+
+export interface CookieBrowser {
+  /** By origin and name. */
+  cookies: Map<string, string>;
+  visit(url: string, init?: RequestInit): Promise<Response>;
+  /** Follows redirects; resolves to the last answer and where it is. */
+  follow(url: string, init?: RequestInit): Promise<{ response: Response; url: string }>;
+  /** As a page of the console calls its server. */
+  call(path: string, init?: RequestInit): Promise<Response>;
+}
+
+export function createCookieBrowser(consoleUrl: string): CookieBrowser {
+  const cookies = new Map<string, string>();
+  const browser: CookieBrowser = {
+    cookies,
+    async visit(url, init = {}) {
+      const { origin } = new URL(url);
+      const own = [...cookies].filter(([key]) => key.startsWith(`${origin} `));
+      const cookie = own.map(([key, value]) => `${key.slice(origin.length + 1)}=${value}`).join('; ');
+      const headers = { ...(cookie && { cookie }), ...(init.headers as Record<string, string>) };
+      const response = await fetch(url, { redirect: 'manual', ...init, headers });
+      for (const line of response.headers.getSetCookie()) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+        if (/Max-Age=0/.test(line)) cookies.delete(`${origin} ${name}`);
+        else cookies.set(`${origin} ${name}`, value);
+      }
+      return response;
+    },
+    async follow(url, init) {
+      let at = url;
+      let response = await browser.visit(at, init);
+      for (let left = 8; left > 0; left -= 1) {
+        const location = response.headers.get('location');
+        if (location === null) break;
+        await response.body?.cancel();
+        at = new URL(location, at).href;
+        response = await browser.visit(at);
+      }
+      return { response, url: at };
+    },
+    call: (path, init = {}) =>
+      browser.visit(`${consoleUrl}${path}`, {
+        ...init,
+        headers: {
+          'x-andromeda-console': 'active',
+          'sec-fetch-site': 'same-origin',
+          ...(init.headers as Record<string, string>),
+        },
+      }),
+  };
+  return browser;
+}
+
+/** Fills in the issuer's form of a page that it sent. */
+export async function submitSignIn(
+  browser: CookieBrowser,
+  page: { response: Response; url: string },
+  email: string,
+): Promise<{ response: Response; url: string }> {
+  const html = await page.response.text();
+  const field = (name: string) =>
+    (new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? '').replaceAll('&amp;', '&');
+  assert.match(html, /action="\/auth\/sign-in"/);
+  const body = new URLSearchParams({
+    csrf: field('csrf'),
+    request: field('request'),
+    email,
+    password,
+  });
+  return browser.follow(new URL('/auth/sign-in', page.url).href, { method: 'POST', body });
+}
+
+/** A browser that a person is signed in with. */
+export async function signIn({ url }: ConsoleApp, name: string, to = '/'): Promise<CookieBrowser> {
+  const browser = createCookieBrowser(url);
+  const page = await browser.follow(`${url}/sign-in?to=${encodeURIComponent(to)}`);
+  const end = await submitSignIn(browser, page, `${name}@physics.example`);
+  assert.equal(end.url, `${url}${to}`);
+  await end.response.text();
+  return browser;
+}

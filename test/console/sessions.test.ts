@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { test } from 'node:test';
+import type { IssuerClient, Tokens } from '../../src/console/issuer-client.ts';
+import { createSessions, idleMs, longestMs } from '../../src/console/sessions.ts';
+import { DomainError } from '../../src/domain/error.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createPerson } from '../../src/store/people.ts';
+import { openTestStore } from '../support/store.ts';
+
+const minute = 60_000;
+
+/** Sessions on a real store, an issuer that counts, and a clock. */
+async function startSessions() {
+  const world = { now: Date.now(), refreshed: 0, refuse: false, away: false, deactivated: false };
+  const opened = await openTestStore(undefined, () => world.now);
+  const { store } = opened;
+  const profile = { email: 'ada@physics.example', displayName: 'Ada', preferredUsername: undefined };
+  const userId = await store.write((tx) => createPerson(tx, profile));
+  const tokens = (number: number): Tokens => ({
+    accessToken: `access-${number}`,
+    refreshToken: `refresh-${number}`,
+    idToken: 'id',
+    expiresIn: 600,
+  });
+  const issuer = {
+    async refresh() {
+      await new Promise((done) => setTimeout(done, 20));
+      if (world.away) throw new DomainError('integration_unavailable', 'away');
+      if (world.refuse) throw new DomainError('unauthorized', 'refused');
+      world.refreshed += 1;
+      return tokens(world.refreshed);
+    },
+  } as unknown as IssuerClient;
+  const sessions = createSessions({
+    store,
+    issuer,
+    async authenticate() {
+      if (world.deactivated) throw new DomainError('unauthorized', 'This account is deactivated.');
+      return userId;
+    },
+    secure: true,
+    log: createLogger('silent'),
+    now: () => world.now,
+  });
+  const open = async () => {
+    const { cookie } = await sessions.create(tokens(0), { address: '127.0.0.1', program: 'test' });
+    return cookie;
+  };
+  const use = (cookie: string, kind = 'active') =>
+    sessions.of({
+      headers: { cookie: cookie.split(';')[0], 'x-andromeda-console': kind },
+    } as unknown as IncomingMessage);
+  return {
+    store,
+    userId,
+    world,
+    open,
+    use,
+    sessions,
+    async [Symbol.asyncDispose]() {
+      sessions.stop();
+      await opened[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const refused = { code: 'unauthorized' };
+
+test('over TLS no other host, no script and no plain connection can have set the cookie', async () => {
+  await using test = await startSessions();
+  assert.match(
+    await test.open(),
+    /^__Host-Http-andromeda-console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200; Secure$/,
+  );
+});
+
+test('a session ends after an hour in which nobody used it, and what a page reads by itself is no use', async () => {
+  await using test = await startSessions();
+  const { world, use } = test;
+  const used = await test.open();
+  const left = await test.open();
+  for (let passed = 0; passed < idleMs; passed += 30 * minute) {
+    world.now += 30 * minute;
+    await use(used);
+    if (passed < idleMs - 30 * minute) await use(left, 'idle');
+  }
+  await assert.rejects(use(left, 'idle'), refused);
+  await use(used);
+});
+
+test('a session ends after twelve hours, however used', async () => {
+  await using test = await startSessions();
+  const { world, use } = test;
+  const cookie = await test.open();
+  const end = world.now + longestMs;
+  while (world.now + 30 * minute < end) {
+    world.now += 30 * minute;
+    await use(cookie);
+  }
+  world.now = end;
+  await assert.rejects(use(cookie), refused);
+});
+
+test('tokens are renewed once for all requests that wait, and an issuer that is away ends nothing', async () => {
+  await using test = await startSessions();
+  const { world, use } = test;
+  const cookie = await test.open();
+  world.now += 10 * minute;
+  world.away = true;
+  await assert.rejects(use(cookie), { code: 'integration_unavailable' });
+  world.away = false;
+  const all = await Promise.all(Array.from({ length: 10 }, () => use(cookie)));
+  assert.equal(world.refreshed, 1);
+  assert.deepEqual([...new Set(all.map((one) => one.authorization))], ['Bearer access-1']);
+  world.now += 10 * minute;
+  world.refuse = true;
+  await assert.rejects(use(cookie), refused);
+  world.refuse = false;
+  await assert.rejects(use(cookie), refused, 'it is over for good');
+});
+
+test('who is deactivated is signed out, and stays so', async () => {
+  await using test = await startSessions();
+  const cookie = await test.open();
+  test.world.deactivated = true;
+  await assert.rejects(test.use(cookie), refused);
+  test.world.deactivated = false;
+  await assert.rejects(test.use(cookie), refused);
+});
+
+test('a person has twenty sessions; the one that was used least recently goes for a new one', async () => {
+  await using test = await startSessions();
+  const first = await test.open();
+  test.world.now += 2 * minute;
+  const second = await test.open();
+  for (let count = 0; count < 18; count += 1) await test.open();
+  test.world.now += 2 * minute;
+  await test.use(second);
+  await test.open();
+  await assert.rejects(test.use(first), refused);
+  await test.use(second);
+});
+
+test('whoever reads the database cannot use what is in it', async () => {
+  await using test = await startSessions();
+  await test.open();
+  const rows = await test.store.read.selectFrom('console_sessions').selectAll().execute();
+  assert.doesNotMatch(JSON.stringify(rows), /access-|refresh-/);
+  const [{ id = '' } = {}] = rows;
+  await assert.rejects(test.use(`__Host-Http-andromeda-console=${id}`), refused);
+});
