@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import { gatewayArguments } from '../../src/lib/packaging.ts';
 import { freePorts } from '../../test/support/ports.ts';
 import type { GatewayOrder } from './gateway.ts';
 import { program } from './program.ts';
@@ -57,7 +58,10 @@ export async function openSshLab(scratch: Scratch): Promise<SshLab> {
     username,
     loginNode: { host: '127.0.0.1', port: nodePort, hostKey: keys.node ?? '' },
   };
-  const gateway = scratch.start(program('gateway.ts', order), { stdio: ['ignore', 'ignore', 'inherit'] });
+  // With the flags that it has as a process of the service.
+  const flags = gatewayArguments().filter((argument) => argument.startsWith('--'));
+  const [node = '', ...rest] = program('gateway.ts', order);
+  const gateway = scratch.start([node, ...flags, ...rest], { stdio: ['ignore', 'ignore', 'inherit'] });
   await Promise.all([nodePort, jumpPort, gatewayPort].map((port) => answers(port, /^SSH-2\.0-/)));
 
   const host = (name: string, port: number, user: string) =>

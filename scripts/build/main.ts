@@ -107,7 +107,8 @@ function blobConfig(): object {
     disableExperimentalSEAWarning: true,
     // Node's own would differ from build to build, and start.js is small: the parts carry theirs.
     useCodeCache: false,
-    execArgv: ['--disable-warning=ExperimentalWarning'],
+    // As scripts/andromeda has them.
+    execArgv: ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=16'],
     // NODE_OPTIONS are for Node, and nobody who runs Andromeda should have to know that it is one.
     execArgvExtension: 'none',
     assets: Object.fromEntries(names.map((name) => [name, join(assets, name)])),
