@@ -606,6 +606,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/people/{userID}/identities/unbind": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take an identity from a person's account
+         * @description It can no longer sign in as the person, what it signed in to is over, and its verified address does not bind it again; rebinding does. 404 where the person has no such identity.
+         */
+        post: operations["operatorUnbindIdentity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Give a person another address
+         * @description Identities, memberships, keys and grants stay. 409 where it is the address of another account, or the person is deactivated.
+         */
+        put: operations["operatorSetPersonEmail"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace what names a person who was deactivated
+         * @description For good. Name, address, identities, password and key material go at once, the texts of the audit trail in the background; a pseudonym, the user ID, stays, and so do login names that were used on clusters, which are never given again. 409 while the person is active.
+         */
+        post: operations["operatorErasePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/people/{userID}/deactivate": {
         parameters: {
             query?: never;
@@ -1365,6 +1425,8 @@ export interface components {
             /** @enum {string} */
             lifecycle_state: "active" | "deactivated";
             staff_keys: string[];
+            /** @description When what names the person was replaced; absent where it was not */
+            erased_at?: components["schemas"]["Time"];
             /** @description To the hour; absent before the first */
             last_sign_in_at?: components["schemas"]["Time"];
             /** @description When access lapses, or did; absent where it never does */
@@ -2908,6 +2970,105 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Identities"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorUnbindIdentity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description As the tokens name it */
+                    issuer: string;
+                    /** @description The sub of its tokens */
+                    subject: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The identities from now on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identities"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSetPersonEmail: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    email: components["schemas"]["Email"];
+                };
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorErasePerson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person, who is a pseudonym now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
                 };
             };
             default: components["responses"]["Error"];

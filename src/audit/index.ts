@@ -11,6 +11,7 @@ import type { SignedHead } from '../domain/audit-head.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
+import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
@@ -43,6 +44,8 @@ export interface Audit {
   publicKey: string;
   /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
   sign(): Promise<SignedHead | undefined>;
+  /** Takes people who were erased out of the trail, in the background. */
+  eraseNames(): void;
   /** Signs and sends what is left, within about a second. To be called behind everything that writes entries. */
   stop(): Promise<void>;
 }
@@ -81,6 +84,7 @@ export function startAudit(
     ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
   ];
   const senders = destinations.map((destination) => startSender(store, destination, log));
+  const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention(
     { store, key, signer, destinations: destinations.map(({ name }) => name), log },
     retention,
@@ -88,9 +92,10 @@ export function startAudit(
   return {
     publicKey: key.publicKey,
     sign: () => signer.sign(),
+    eraseNames: erasures.nudge,
     async stop() {
       clearInterval(timer);
-      await retaining.stop();
+      await Promise.all([retaining.stop(), erasures.stop()]);
       await signNow();
       await Promise.all(senders.map((sender) => sender.stop(stopMs)));
     },

@@ -37,7 +37,11 @@ import {
 } from './operator/clusters.ts';
 import { operatorCloseSession, operatorGetGateway, operatorListSessions } from './operator/gateway.ts';
 import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
-import { operatorListIdentities, operatorRebindIdentity } from './operator/identities.ts';
+import {
+  operatorListIdentities,
+  operatorRebindIdentity,
+  operatorUnbindIdentity,
+} from './operator/identities.ts';
 import { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
 import {
   operatorAdmitMachine,
@@ -54,9 +58,11 @@ import {
 import {
   operatorCreatePerson,
   operatorDeactivatePerson,
+  operatorErasePerson,
   operatorListPeople,
   operatorReactivatePerson,
   operatorSetPassword,
+  operatorSetPersonEmail,
   operatorSetStaffKeys,
 } from './operator/people.ts';
 import {
@@ -117,6 +123,9 @@ export const businessOperations = {
   operatorListPeople,
   operatorListIdentities,
   operatorRebindIdentity,
+  operatorUnbindIdentity,
+  operatorSetPersonEmail,
+  operatorErasePerson,
   operatorCreatePerson,
   operatorSetStaffKeys,
   operatorSetPassword,

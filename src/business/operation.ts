@@ -12,8 +12,8 @@ import type { GatewayView } from './gateway-view.ts';
 export interface BusinessDeps {
   store: Store;
   gateway: GatewayView;
-  /** Signs the audit trail. */
-  audit: { publicKey: string; sign(): Promise<SignedHead | undefined> };
+  /** Signs the audit trail, and takes erased people out of it. */
+  audit: { publicKey: string; sign(): Promise<SignedHead | undefined>; eraseNames(): void };
   /** Checks and hashes a person's new password for the embedded issuer; undefined where people sign in elsewhere. */
   hashPassword:
     | ((password: string, person: { email: string; displayName: string }) => Promise<string>)

@@ -14,6 +14,8 @@ export interface Person {
   lifecycleState: 'active' | 'deactivated';
   /** What they may do as operators, in order. */
   staffKeys: StaffKey[];
+  /** When what names them was replaced; null: it was not. RFC 3339. */
+  erasedAt: string | null;
   /** When they last signed in, to the hour; null before the first time. RFC 3339. */
   signedInAt: string | null;
   createdAt: string;

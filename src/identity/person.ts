@@ -1,13 +1,19 @@
 /** From a verified token to an account. */
-import { isEmail } from '../domain/email.ts';
+import { foldEmail, isEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { appendAuditEntry } from '../store/audit.ts';
-import { createIdentity, findIdentity, hasIdentityAt } from '../store/identities.ts';
-import type { Store, Tx } from '../store/index.ts';
+import { createIdentity, findIdentity, hasIdentityAt, isUnbound } from '../store/identities.ts';
+import type { Reader, Store, Tx } from '../store/index.ts';
 import { createMembership } from '../store/membership-changes.ts';
 import { wasEverMember } from '../store/memberships.ts';
 import { findAutoJoinOrganization } from '../store/organizations.ts';
-import { createPerson, findPersonByEmail, systemUserId } from '../store/people.ts';
+import {
+  createPerson,
+  findPersonByEmail,
+  findPerson as findPersonById,
+  systemUserId,
+  updateEmail,
+} from '../store/people.ts';
 import type { VerifiedToken } from './token.ts';
 
 interface PersonDeps {
@@ -23,7 +29,7 @@ interface PersonDeps {
 export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: string): Promise<string> {
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
-  if (bound !== undefined) return requireActive(bound);
+  if (bound !== undefined) return followEmail(store, token, requireActive(bound));
   const claims = hasVerifiedEmail(token.claims) ? token.claims : await userinfoOf(deps, token, raw);
   if (!hasVerifiedEmail(claims)) {
     throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
@@ -31,6 +37,12 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
     if (earlier !== undefined) return requireActive(earlier);
+    if (await isUnbound(tx.db, token.issuer, token.subject)) {
+      throw new DomainError(
+        'unauthorized',
+        `This sign-in was taken from its account. If it is to be bound again, ask your operator to run: andromeda admin person rebind ${claims.email} --issuer ${token.issuer}`,
+      );
+    }
     const userId = await accountFor(tx, token.issuer, claims);
     await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId });
     await appendAuditEntry(tx, {
@@ -44,6 +56,37 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
     });
     return userId;
   });
+}
+
+/**
+ * Takes over a new verified address that the issuer says of a bound identity. An address that is another account's stays with
+ * that one, invited or not; and no organization is joined by it. A token from before the account last changed says nothing new.
+ */
+async function followEmail(store: Store, { claims }: VerifiedToken, userId: string): Promise<string> {
+  if (!hasVerifiedEmail(claims)) return userId;
+  const { email } = claims;
+  const isNews = async (db: Reader) => {
+    const person = await findPersonById(db, userId);
+    if (!person || person.email === foldEmail(email)) return undefined;
+    if (Number(claims['iat'] ?? 0) * 1000 <= Date.parse(person.updatedAt)) return undefined;
+    return (await findPersonByEmail(db, email)) ? undefined : person;
+  };
+  if (!(await isNews(store.read))) return userId;
+  await store.write(async (tx) => {
+    const person = await isNews(tx.db);
+    if (!person) return;
+    await updateEmail(tx, { userId, email });
+    await appendAuditEntry(tx, {
+      actorUserId: userId,
+      operation: 'followEmail',
+      target: userId,
+      subjectUserId: userId,
+      reason: 'The issuer says another verified address',
+      result: 'done',
+      details: `${person.email} → ${foldEmail(email)}`,
+    });
+  });
+  return userId;
 }
 
 /** The issuer's userinfo for a token; empty when it is of another subject (OpenID Connect Core 1.0, 5.3.2). */

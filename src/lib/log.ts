@@ -173,6 +173,9 @@ export interface LogEvents {
   /** Entries of the trail that were too old, and the file that has them. */
   'retention.deleted': { entries: string; file: string | undefined };
   'retention.failed': { error: string };
+  /** Nothing in the database names the person any more. */
+  'erasure.done': { userId: string };
+  'erasure.failed': { error: string };
   /** `oldestAt`: of the first entry that waits; left out where none does. */
   'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
   /** Counted, and logged in words where it is news. */

@@ -43,6 +43,30 @@ export async function listIdentities(db: Reader, userId: string): Promise<Identi
     .execute();
 }
 
+/** Whether an operator took this sign-in from an account, so that it is not bound again by its address. */
+export async function isUnbound(db: Reader, issuer: string, subject: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('unbound_identities')
+    .select('user_id')
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes an identity from a person, and keeps it from being bound again by its address. Throws `not_found`. */
+export async function unbindIdentity(
+  tx: Tx,
+  { userId, issuer, subject }: { userId: string; issuer: string; subject: string },
+): Promise<void> {
+  const bound = await findIdentity(tx.db, issuer, subject);
+  if (bound?.userId !== userId) throw new DomainError('not_found', 'The person has no such identity.');
+  await tx.db.deleteFrom('identities').where('issuer', '=', issuer).where('subject', '=', subject).execute();
+  const row = { issuer, subject, user_id: userId, created_at: toTime(tx.now) };
+  await tx.db.insertInto('unbound_identities').values(row).execute();
+  tx.changed({ userId });
+}
+
 /** Whether the person has an identity at this issuer. */
 export async function hasIdentityAt(db: Reader, userId: string, issuer: string): Promise<boolean> {
   return (await listIdentities(db, userId)).some((identity) => identity.issuer === issuer);
@@ -71,6 +95,11 @@ export async function updateIdentityAt(
   const before = (await listIdentities(tx.db, userId)).filter((identity) => identity.issuer === issuer);
   await tx.db.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute();
   tx.changed({ userId });
+  await tx.db
+    .deleteFrom('unbound_identities')
+    .where('issuer', '=', issuer)
+    .where((eb) => eb.or([eb('user_id', '=', userId), eb('subject', '=', subject ?? '')]))
+    .execute();
   if (subject !== undefined) {
     const other = await findIdentity(tx.db, issuer, subject);
     if (other) {

@@ -53,6 +53,7 @@ function personOf(
     loginShell: row.login_shell,
     lifecycleState: row.lifecycle_state,
     staffKeys: rows.flatMap(({ permission }) => permission ?? []),
+    erasedAt: row.erased_at,
     signedInAt: row.last_sign_in_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -156,6 +157,21 @@ export async function updateDisplayName(
   return true;
 }
 
+/**
+ * Gives a person another primary email; whether that changed anything. Throws `invalid_state` where it is another account's,
+ * also one that nobody has signed in to yet.
+ */
+export async function updateEmail(tx: Tx, person: { userId: string; email: string }): Promise<boolean> {
+  const email = foldEmail(person.email);
+  const holder = await findPersonByEmail(tx.db, email);
+  if (holder?.id === person.userId) return false;
+  if (holder || email === systemEmail) {
+    throw new DomainError('invalid_state', `${email} is the address of another account.`);
+  }
+  await touch(tx, person.userId, { primary_email: email });
+  return true;
+}
+
 /** Lets a person sign in, or no more; whether that changed anything. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
@@ -199,7 +215,7 @@ export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
 async function touch(
   tx: Tx,
   userId: string,
-  values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state'>>,
+  values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state' | 'primary_email'>>,
 ): Promise<void> {
   await tx.db
     .updateTable('users')

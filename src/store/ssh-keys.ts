@@ -55,7 +55,7 @@ export async function createSshKey(
   registration: { userId: string; key: SshPublicKey; commandId: string },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
   const { userId, key, commandId } = registration;
-  const [taken] = await keyByMaterial(tx.db, key.material);
+  const [taken] = await keyByFingerprint(tx.db, key.fingerprint);
   if (taken) {
     throw new DomainError(
       'invalid_state',
@@ -80,8 +80,9 @@ export async function createSshKey(
   return { key: keyOf(row), set: await advanceKeySet(tx, userId, generation) };
 }
 
-const keyByMaterial = prepared((db, material: string) =>
-  db.selectFrom('ssh_keys').select('user_id').where('public_material', '=', material),
+// Of an erased person's key nothing else is left.
+const keyByFingerprint = prepared((db, fingerprint: string) =>
+  db.selectFrom('ssh_keys').select('user_id').where('fingerprint', '=', fingerprint),
 );
 
 const insertKey = prepared((db, key: SshKeyTable) => db.insertInto('ssh_keys').values(key));

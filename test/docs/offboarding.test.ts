@@ -89,3 +89,20 @@ test('the settings on docs/privacy.md are ones that the service takes', () => {
     exportTo: '/var/lib/andromeda/exported',
   });
 });
+
+test('every command of docs/privacy.md does what it says, in the order of the page', async (t) => {
+  await using service = await startTestApp();
+  for (const as of ['ada', 'bob']) await service.business('/me', { as });
+  const machine = await createMachine(t);
+  const accessToken = await service.issuer.token('root');
+  await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
+  const { commands } = readPage('privacy.md');
+  assert.equal(commands.length, 7);
+  for (const line of commands) {
+    const { status, stdout, stderr } = await machine.run(argumentsOf(line));
+    assert.equal(status, 0, `${line}: ${stderr}`);
+    if (line.includes('person erase')) assert.match(stdout, /erased-\w+@andromeda\.invalid .*Erased person/);
+    if (line.includes('person identities')) assert.match(stdout, /subject-ada/);
+  }
+  assert.equal((await service.business('/me', { as: 'ada' })).status, 401, 'unbound');
+});

@@ -1,7 +1,8 @@
 /** With which identities people sign in, and making an account another identity's. */
+import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { runCommand } from '../../store/commands.ts';
-import { listIdentities, updateIdentityAt } from '../../store/identities.ts';
+import { listIdentities, unbindIdentity, updateIdentityAt } from '../../store/identities.ts';
 import type { Reader } from '../../store/index.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requirePerson } from './people.ts';
@@ -30,13 +31,34 @@ export function operatorRebindIdentity(
     about: { target: userId, subjectUserId: userId, details: `at ${issuer}` },
     authorize: requireOperator,
     async apply(tx) {
-      await requirePerson(tx.db, userId);
+      const { erasedAt } = await requirePerson(tx.db, userId);
+      if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
       const before = await updateIdentityAt(tx, { userId, issuer, subject });
       const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
       return {
         result: await identitiesBody(tx.db, userId),
         about: { details: `${change}, at ${issuer}`.slice(0, 500) },
       };
+    },
+  });
+}
+
+/** Takes an identity from an account; its subject is not bound to any account again by its address. */
+export function operatorUnbindIdentity(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorUnbindIdentity'>,
+): Promise<CommandReply<BusinessReply<'operatorUnbindIdentity'>>> {
+  const userId = request.path.userID;
+  const { issuer, subject } = request.body;
+  return runCommand(deps.store, request, {
+    operation: 'operatorUnbindIdentity',
+    meaning: [userId, issuer, subject],
+    about: { target: userId, subjectUserId: userId, details: `${subject}, at ${issuer}`.slice(0, 500) },
+    authorize: requireOperator,
+    async apply(tx) {
+      await requirePerson(tx.db, userId);
+      await unbindIdentity(tx, { userId, issuer, subject });
+      return { result: await identitiesBody(tx.db, userId) };
     },
   });
 }

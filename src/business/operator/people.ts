@@ -9,7 +9,9 @@ import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { Person } from '../../domain/person.ts';
 import { holdsStaffKey } from '../../domain/staff.ts';
+import type { About } from '../../store/attempts.ts';
 import { runCommand } from '../../store/commands.ts';
+import { erasePerson } from '../../store/erasure.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
 import type { Reader, Store, Tx } from '../../store/index.ts';
 import { removeMembership } from '../../store/membership-changes.ts';
@@ -20,6 +22,7 @@ import {
   findPerson,
   listPeople,
   listStaffKeys,
+  updateEmail,
   updateLifecycle,
   updateStaffKeys,
 } from '../../store/people.ts';
@@ -82,6 +85,7 @@ export function operatorSetStaffKeys(
   return changePerson(deps, request, what, async (tx, userId) => {
     await requireActive(tx, userId);
     await updateStaffKeys(tx, { userId, keys });
+    return undefined;
   });
 }
 
@@ -110,6 +114,7 @@ export async function operatorSetPassword(
     }
     await requireActive(tx, userId);
     await setPassword(tx, { userId, hash });
+    return undefined;
   });
 }
 
@@ -128,7 +133,36 @@ export function operatorDeactivatePerson(
     for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
     await updateStaffKeys(tx, { userId, keys: [] });
     await updateLifecycle(tx, { userId, state: 'deactivated' });
+    return undefined;
   });
+}
+
+/** Gives a person another address, which invitations, lab files and the next sign-in know them by. */
+export function operatorSetPersonEmail(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetPersonEmail'>,
+): PersonReply {
+  const email = foldEmail(request.body.email);
+  const what = { operation: 'operatorSetPersonEmail', meaning: [email], details: `→ ${email}` };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    const before = await requireActive(tx, userId);
+    await updateEmail(tx, { userId, email });
+    return { details: `${before.email} → ${email}` };
+  });
+}
+
+/** Replaces what names a person who was deactivated; the audit trail follows in the background. */
+export async function operatorErasePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorErasePerson'>,
+): PersonReply {
+  const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
+  const reply = await changePerson(deps, request, what, async (tx, userId) => {
+    await erasePerson(tx, userId);
+    return undefined;
+  });
+  deps.audit.eraseNames();
+  return reply;
 }
 
 /** Lets a person sign in again; what was taken from them stays taken. */
@@ -138,7 +172,10 @@ export function operatorReactivatePerson(
 ): PersonReply {
   const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
   return changePerson(deps, request, what, async (tx, userId) => {
+    const { erasedAt } = await requirePerson(tx.db, userId);
+    if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
     await updateLifecycle(tx, { userId, state: 'active' });
+    return undefined;
   });
 }
 
@@ -146,7 +183,7 @@ function changePerson(
   deps: BusinessDeps,
   request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
   { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
-  change: (tx: Tx, userId: string) => Promise<void>,
+  change: (tx: Tx, userId: string) => Promise<Partial<About> | undefined>,
 ): PersonReply {
   const userId = request.path.userID;
   const about = { target: userId, subjectUserId: userId, details };
@@ -157,8 +194,8 @@ function changePerson(
     authorize: requireOperator,
     async apply(tx) {
       await requirePerson(tx.db, userId);
-      await change(tx, userId);
-      return { result: await personReply(tx, userId, deps.store) };
+      const known = await change(tx, userId);
+      return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
     },
   });
 }
@@ -170,9 +207,11 @@ export async function requirePerson(db: Reader, userId: string): Promise<Person>
   return user;
 }
 
-async function requireActive(tx: Tx, userId: string): Promise<void> {
-  const { lifecycleState } = await requirePerson(tx.db, userId);
-  if (lifecycleState !== 'active') throw new DomainError('invalid_state', 'This account is deactivated.');
+async function requireActive(tx: Tx, userId: string): Promise<Person> {
+  const person = await requirePerson(tx.db, userId);
+  if (person.lifecycleState !== 'active')
+    throw new DomainError('invalid_state', 'This account is deactivated.');
+  return person;
 }
 
 async function personReply(tx: Tx, userId: string, store: Store) {
@@ -188,6 +227,7 @@ function personBody(person: Person, { lapses }: Store) {
     display_name: person.displayName,
     lifecycle_state: person.lifecycleState,
     staff_keys: person.staffKeys,
+    ...(person.erasedAt !== null && { erased_at: person.erasedAt }),
     ...(person.signedInAt !== null && { last_sign_in_at: person.signedInAt }),
     ...(lapse && { access_lapses_at: new Date(lapse.at).toISOString() }),
     created_at: person.createdAt,

@@ -3,11 +3,12 @@
 import { foldEmail } from '../../domain/email.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
-import { newPassword } from '../ask.ts';
+import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { readPages } from '../net/pages.ts';
+import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
@@ -65,6 +66,22 @@ async function onlyIssuer(api: Reader, id: string, email: string): Promise<strin
   throw usage(
     `${email} has identities at several issuers. Say which one with --issuer: ${[issuer, ...more].join(', ')}`,
   );
+}
+
+/** The one identity that is meant. */
+function onlyIdentity(
+  all: Business['Identities']['identities'],
+  { issuer, subject }: { issuer?: string; subject?: string },
+  email: string,
+) {
+  const found = all.filter(
+    (one) => (issuer ?? one.issuer) === one.issuer && (subject ?? one.subject) === one.subject,
+  );
+  const [only, ...more] = found;
+  if (!only) throw usage(`${email} has no such identity; \`andromeda admin person identities\` lists them.`);
+  if (more.length > 0)
+    throw usage(`${email} has several identities. Say which one with --issuer and --subject.`);
+  return only;
 }
 
 /** The person with this address or ID, as paths name one. */
@@ -146,6 +163,51 @@ export const person: Noun = {
         return printIdentities(
           await api.put('/operator/people/{userID}/identities', { path: { userID: id }, body }),
         );
+      },
+    }),
+    writes<{ issuer?: string; subject?: string }>({
+      usage: 'unbind <email>',
+      summary: 'take an identity from an account, for good: its address does not bind it again',
+      example: "person unbind bob@physics.example --reason 'stolen sign-in'",
+      flags: [
+        optional('--issuer <url>', 'at which issuer; left out: the only one'),
+        optional('--subject <sub>', 'which identity; left out: the only one there'),
+      ],
+      async run({ api, options }, email = '') {
+        const path = await pathOf(api, email);
+        const { identities: all } = await api.get('/operator/people/{userID}/identities', { path });
+        const { issuer, subject } = onlyIdentity(all, options, email);
+        const body = { issuer, subject };
+        return printIdentities(await api.post('/operator/people/{userID}/identities/unbind', { path, body }));
+      },
+    }),
+    writes({
+      usage: 'email <email> <new>',
+      summary: 'give a person another address; identities, keys and memberships stay',
+      example: "person email bob@physics.example robert@physics.example --reason 'new name'",
+      async run({ api }, email = '', wanted = '') {
+        const path = await pathOf(api, email);
+        return people.one(
+          await api.put('/operator/people/{userID}/email', { path, body: { email: wanted } }),
+        );
+      },
+    }),
+    writes<{ yes?: true }>({
+      usage: 'erase <email>',
+      summary: 'replace what names a person who was deactivated, for good: a pseudonym stays',
+      example: "person erase bob@physics.example --reason 'request of 3 May'",
+      flags: [optional('--yes', 'without asking')],
+      async run({ api, options }, email = '') {
+        const path = await pathOf(api, email);
+        if (!options.yes && isAttended()) {
+          printMessage(
+            'Name, address, identities and keys go, here and in the audit trail. Nothing brings them back.',
+          );
+          await confirm(`Erase ${visibleName(email)}?`);
+        }
+        const json = await api.post('/operator/people/{userID}/erase', { path });
+        const message = 'The audit trail follows in the background; the log says erasure.done.';
+        return { ...people.one(json), message };
       },
     }),
     writes({

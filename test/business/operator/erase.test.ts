@@ -1,0 +1,237 @@
+/** Erasing a person, changing an address, and taking an identity away. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { startErasures } from '../../../src/audit/erasure.ts';
+import { loadAuditKey } from '../../../src/audit/key.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { appendAuditEntry } from '../../../src/store/audit.ts';
+import { erasePerson, findErasure } from '../../../src/store/erasure.ts';
+import { inspectDatabase } from '../../../src/store/inspect.ts';
+import { updateLifecycle } from '../../../src/store/people.ts';
+import { createMachine, sessionAt } from '../../cli/harness.ts';
+import { eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+import { openTestStore, userId } from '../../support/store.ts';
+
+const bob = 'bob@physics.example';
+
+const find = async (service: TestApp, email: string) =>
+  (await service.business(`/operator/people?email=${email}`, { as: 'root' })).body.people[0];
+
+/** Whatever of the database has a text in it, by table. */
+function searchDatabase(service: TestApp, text: string): string[] {
+  using closing = new DisposableStack();
+  const database = new Database(join(service.dataDir, 'data/andromeda.db'), { readonly: true });
+  closing.defer(() => database.close());
+  const tables = database.prepare("select name from sqlite_master where type = 'table'").all() as {
+    name: string;
+  }[];
+  return tables
+    .filter(({ name }) =>
+      database
+        .prepare(`select * from "${name}"`)
+        .all()
+        .some((row) => JSON.stringify(row).toLowerCase().includes(text)),
+    )
+    .map(({ name }) => name);
+}
+
+test('of an erased person a pseudonym stays, and the audit trail can be checked as before', async (t) => {
+  await using service = await startTestApp();
+  const me = await service.business('/me', { as: 'bob' });
+  const { id, display_name: name } = me.body.user;
+  const publicKey = newPublicKey();
+  await service.write('/me/ssh-keys', {
+    as: 'bob',
+    body: { public_key: publicKey },
+    reason: 'the laptop of Bob',
+  });
+  // Named by somebody else, and in somebody else's entries.
+  await service.write('/operator/people', {
+    as: 'root',
+    body: { email: 'x@physics.example' },
+    reason: `asked by ${bob}`,
+  });
+  const change = await service.write(`/operator/people/${id}/email`, {
+    as: 'root',
+    method: 'PUT',
+    body: { email: 'robert@physics.example' },
+  });
+  assert.equal(change.body.primary_email, 'robert@physics.example');
+
+  const erase = (userId: string) =>
+    service.write(`/operator/people/${userId}/erase`, { as: 'root', reason: `wish of ${bob}` });
+  const early = await erase(id);
+  assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
+  assert.match(early.body.message, /robert@physics\.example is active\. Deactivate the account first/);
+  assert.equal((await service.write(`/operator/people/${id}/erase`, { as: 'ada' })).status, 403);
+  await service.write(`/operator/people/${id}/deactivate`, { as: 'root' });
+  const machine = await createMachine(t);
+  const accessToken = await service.issuer.token('root');
+  await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
+  const run = await machine.run([
+    'admin',
+    'person',
+    'erase',
+    'robert@physics.example',
+    '--reason',
+    `wish of ${bob}`,
+  ]);
+  assert.equal(run.status, 0, run.stderr);
+  const again = await erase(id);
+  assert.equal(again.status, 200, 'again changes nothing');
+  assert.match(again.body.primary_email, /^erased-[0-9a-z]{26}@andromeda\.invalid$/);
+  assert.equal(again.body.display_name, 'Erased person');
+
+  await eventually(
+    () => service.app.store.read.selectFrom('erasures').select('user_id').execute(),
+    (left) => left.length === 0,
+  );
+  // Only what was written about the second attempt, after it was erased, has the name that was typed there.
+  const { body } = await service.business('/operator/audit?limit=1000', { as: 'root' });
+  const mentions = body.entries.filter((entry: object) => JSON.stringify(entry).includes(bob));
+  assert.deepEqual(
+    mentions.map(({ operation }: { operation: string }) => operation),
+    ['operatorErasePerson'],
+  );
+  assert.deepEqual(searchDatabase(service, 'robert@'), []);
+  assert.deepEqual(searchDatabase(service, 'subject-bob'), []);
+  assert.deepEqual(searchDatabase(service, publicKey.split(' ')[1]?.toLowerCase() ?? ''), []);
+  if (name !== bob) assert.deepEqual(searchDatabase(service, name.toLowerCase()), []);
+  const own = body.entries.filter(({ actor_user_id: actor }: { actor_user_id: string }) => actor === id);
+  assert.ok(own.length > 0);
+  for (const { source_address: address, reason, redaction } of own) {
+    assert.deepEqual([address, reason], ['', '']);
+    assert.ok(redaction);
+  }
+  const verified = await machine.run(['admin', 'audit', 'verify']);
+  assert.equal(verified.status, 0, verified.stderr);
+  assert.match(verified.stderr, /Texts of \d+ entries were replaced/);
+
+  // Nothing of it is given again, and the account does not come back.
+  const back = await service.write(`/operator/people/${id}/reactivate`, { as: 'root' });
+  assert.equal(back.body.code, 'invalid_state');
+  const key = await service.write('/me/ssh-keys', { as: 'ada', body: { public_key: publicKey } });
+  assert.deepEqual([key.status, key.body.code], [409, 'invalid_state']);
+  const added = await service.write('/operator/people', { as: 'root', body: { email: bob } });
+  assert.notEqual(added.body.id, id);
+  const names = await service.app.store.read
+    .selectFrom('organization_usernames')
+    .select(['user_id', 'username'])
+    .execute();
+  const kept = names.find((row) => row.user_id === id);
+  assert.match(kept?.username ?? '', /^(bob|erased-[0-9a-z]{16})$/);
+});
+
+test('an address that the issuer says anew is taken over, but never that of another account', async () => {
+  await using service = await startTestApp();
+  const { id } = (await service.business('/me', { as: 'bob' })).body.user;
+  const signIn = async (email: string) => {
+    service.advance(60_000);
+    const token = await service.issuer.token('bob', { email });
+    return (await service.business('/me', { token })).body.user;
+  };
+  assert.equal((await signIn('Robert@physics.example')).primary_email, 'robert@physics.example');
+  assert.equal(await find(service, bob), undefined);
+  const { body } = await service.business(`/operator/audit?person=${id}`, { as: 'root' });
+  const entry = body.entries.find(({ operation }: { operation: string }) => operation === 'followEmail');
+  assert.equal(entry.details, `${bob} → robert@physics.example`);
+
+  // An account that waits for whoever has this address, and one that is in use.
+  await service.write('/operator/people', { as: 'root', body: { email: 'invited@physics.example' } });
+  for (const taken of ['invited@physics.example', 'ada@physics.example']) {
+    const user = await signIn(taken);
+    assert.deepEqual([user.id, user.primary_email], [id, 'robert@physics.example']);
+  }
+  const set = await service.write(`/operator/people/${id}/email`, {
+    as: 'root',
+    method: 'PUT',
+    body: { email: 'INVITED@physics.example' },
+  });
+  assert.deepEqual([set.status, set.body.code], [409, 'invalid_state']);
+  // A token from before an operator's change does not take it back.
+  const old = await service.issuer.token('bob', { email: 'robert@physics.example' });
+  service.advance(5_000);
+  await service.write(`/operator/people/${id}/email`, {
+    as: 'root',
+    method: 'PUT',
+    body: { email: 'b@physics.example' },
+  });
+  assert.equal((await service.business('/me', { token: old })).body.user.primary_email, 'b@physics.example');
+  // Domains are joined at the first sign-in only.
+  const moved = await signIn('bob@chemistry.example');
+  assert.equal(moved.primary_email, 'bob@chemistry.example');
+  const { memberships } = (
+    await service.business('/me', {
+      token: await service.issuer.token('bob', { email: 'bob@chemistry.example' }),
+    })
+  ).body;
+  assert.equal(memberships.length, 1);
+});
+
+test('an identity that was unbound opens the account no more, and rebinding gives it back', async (t) => {
+  await using service = await startTestApp();
+  const token = await service.issuer.token('bob');
+  await service.business('/me', { token });
+  const machine = await createMachine(t);
+  const accessToken = await service.issuer.token('root');
+  await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
+  const admin = (...args: string[]) => machine.run(['admin', 'person', ...args]);
+  const unbound = await admin('unbind', bob);
+  assert.equal(unbound.status, 0, unbound.stderr);
+  assert.match(unbound.stderr, /There are no identities/);
+  assert.equal((await service.business('/me', { token })).status, 401);
+  const anew = await service.business('/me', { as: 'bob' });
+  assert.equal(anew.status, 401);
+  assert.match(anew.body.message, /This sign-in was taken from its account/);
+  assert.match((await admin('unbind', bob)).stderr, /has no such identity/);
+  // Another identity with the verified address is the person.
+  const other = await service.issuer.token('bob', { sub: 'subject-bob-2' });
+  assert.equal((await service.business('/me', { token: other })).status, 200);
+  const free = await admin('rebind', bob, '--issuer', service.issuer.url);
+  assert.equal(free.status, 0, free.stderr);
+  assert.equal((await service.business('/me', { as: 'bob' })).status, 200);
+  const changed = await admin('email', bob, 'robert@physics.example');
+  assert.equal(changed.status, 0, changed.stderr);
+  assert.match(changed.stdout, /robert@physics\.example/);
+});
+
+test('what a stop leaves of an erasure, the next start does', async () => {
+  const clock = { now: Date.now() };
+  await using opened = await openTestStore(physics, () => clock.now);
+  const { store, dataDir } = opened;
+  const id = await userId(store, bob);
+  await store.write(async (tx) => {
+    for (let i = 0; i < 120; i++)
+      await appendAuditEntry(tx, {
+        actorUserId: id,
+        operation: 'test',
+        target: `for ${bob}`,
+        reason: 'mine',
+        sourceAddress: '203.0.113.5',
+        result: 'done',
+      });
+    await updateLifecycle(tx, { userId: id, state: 'deactivated' });
+    await erasePerson(tx, id);
+  });
+  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const deps = { store, key, log: createLogger('silent'), now: Date.now };
+  const mentions = async () => {
+    const rows = await store.read.selectFrom('audit_entries').select('target').execute();
+    return rows.filter(({ target }) => target.includes(bob)).length;
+  };
+  const first = startErasures(deps);
+  await eventually(mentions, (count) => count < 120);
+  await first.stop();
+  const second = startErasures(deps);
+  await eventually(
+    () => findErasure(store.read),
+    (left) => left === undefined,
+  );
+  await second.stop();
+  assert.equal(await mentions(), 0);
+  using inspection = inspectDatabase(join(dataDir, 'andromeda.db'));
+  assert.equal((await inspection.auditTrail()).fault, undefined);
+});
