@@ -29,7 +29,10 @@ function run(body: string, ...options: string[]) {
 test('a file whose tests pass is one line, and its tests are counted', () => {
   const { status, stdout, file } = run("test('one', () => {}); test.skip('two', () => {});");
   assert.equal(status, 0, stdout);
-  assert.match(stdout, new RegExp(`^✔ ${file} \\(2 tests, [\\d.]+ s\\)\n﹣ two .*\nℹ tests 2\nℹ pass 1\n`));
+  assert.match(
+    stdout,
+    new RegExp(`^✔ ${file} \\(2 tests, [\\d.]+ s, CPU [\\d.]+ s\\)\n﹣ two .*\nℹ tests 2\nℹ pass 1\n`),
+  );
   assert.match(stdout, /^ℹ skipped 1$/m);
 });
 

@@ -12,7 +12,11 @@ export const slow = [
   'test/slurm/left-hosts.test.ts',
   'test/gateway/barrier.test.ts',
   'test/slurm/per-user.test.ts',
+  'test/gateway/process/start.test.ts',
   'test/gateway/limits.test.ts',
+  'test/host/systemd.test.ts',
+  'test/gateway/process/restart.test.ts',
+  'test/store/campaign.test.ts',
   'test/http/docs.test.ts',
   'test/slurm/ready.test.ts',
   'test/gateway/clients/ansible.test.ts',
@@ -25,7 +29,6 @@ export const slow = [
   'test/kubernetes/service.test.ts',
   'test/e2e/not-root.test.ts',
   'test/build/executable.test.ts',
-  'test/host/systemd.test.ts',
   'test/e2e/walk.test.ts',
   'test/cli/admin/client.test.ts',
   'test/identity/issuer/password-page.test.ts',
@@ -39,6 +42,27 @@ export const slow = [
   'test/e2e/admin.test.ts',
   'test/e2e/serve.test.ts',
 ];
+
+/**
+ * Whether a file waits for the most part (for daemons, for deadlines) and leaves the processors to others, as measured. Half of
+ * the workers begin with these, so that they lie side by side with those that compute.
+ */
+export function isWaiting(file: string): boolean {
+  return file.startsWith('test/slurm/') || waiting.has(file);
+}
+
+const waiting = new Set([
+  'test/app/clock.test.ts',
+  'test/gateway/flood.test.ts',
+  'test/gateway/limits.test.ts',
+  'test/gateway/process/hand-over.test.ts',
+  'test/gateway/process/restart.test.ts',
+  'test/gateway/process/start.test.ts',
+  'test/host/systemd.test.ts',
+  'test/sync/login-node/files.test.ts',
+  'test/sync/login-node/lifecycle.test.ts',
+  'test/sync/login-node/on-demand.test.ts',
+]);
 
 /** Rules, unit tables and one walk through the demonstration: `npm run test:quick`, under a minute. */
 export const quick = [

@@ -1,6 +1,6 @@
 /** One job of a run: a test file, or the check, in a process and a directory of its own. */
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { killAll, leftIn } from './leftovers.ts';
@@ -13,6 +13,8 @@ export interface Outcome {
   isFine: boolean;
   output: string;
   seconds: number;
+  /** What the processors did for it: its process, and those that this waited for. Daemons that it left to others are missing. */
+  cpuSeconds: number;
   /** `tests`, `pass`, `fail`, `skipped` …, as the runner of Node names them. */
   counts: Record<string, number>;
 }
@@ -37,10 +39,16 @@ export async function runJob(
   const [program = '', ...args] = commandOf(name, root);
   // Where a test runs this, it is the other test's.
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+  const cpuFile = `${directory}.cpu`;
   const child = spawn(program, args, {
     cwd: root,
     // Compiled once for all jobs; npm would keep its own in TMPDIR.
-    env: { NODE_COMPILE_CACHE: join(directory, '../compiled'), ...environment, TMPDIR: directory },
+    env: {
+      NODE_COMPILE_CACHE: join(directory, '../compiled'),
+      ...environment,
+      TMPDIR: directory,
+      ANDROMEDA_TEST_CPU: cpuFile,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -69,6 +77,7 @@ export async function runJob(
     isFine: status === 0 && faults.length === 0,
     output: [output.trimEnd(), ...faults].join('\n'),
     seconds: (performance.now() - started) / 1000,
+    cpuSeconds: takeNumber(cpuFile),
     counts: countsIn(output),
   };
 }
@@ -78,6 +87,17 @@ function commandOf(name: string, root: string): string[] {
   const ends = join(root, 'test/support/ends.ts');
   const options = [`--test-timeout=${testLimitMs}`, '--test-reporter=spec', `--import=${ends}`];
   return [process.execPath, ...options, name];
+}
+
+/** The number in a file, which is removed; 0 where a job that was killed wrote none. */
+function takeNumber(file: string): number {
+  try {
+    return Number(readFileSync(file, 'utf8'));
+  } catch {
+    return 0;
+  } finally {
+    rmSync(file, { force: true });
+  }
 }
 
 /** The last lines of the output of Node's `spec` reporter: `ℹ tests 12`. */

@@ -5,10 +5,10 @@
  *   main.ts [--quick | --under DIR | FILE…] [--jobs N] [--limit SECONDS]
  */
 import { globSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { quick, slow } from './files.ts';
+import { isWaiting, quick, slow } from './files.ts';
 import { killAll, type Outcome, runJob } from './job.ts';
 import { homesNow, makeWorkDirectory, removeWorkDirectory } from './leftovers.ts';
 
@@ -18,13 +18,14 @@ const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     under: { type: 'string' },
-    // One more than there are processors: some job always waits for a timer or a disk.
-    jobs: { type: 'string', default: `${availableParallelism() + 1}` },
+    // Twice as many as there are processors: half of the jobs wait for the most part.
+    jobs: { type: 'string', default: `${availableParallelism() * 2}` },
     limit: { type: 'string', default: '300' },
   },
 });
 
 const started = performance.now();
+const processors = cpuTimes();
 const jobs = jobsToRun();
 const homes = homesNow();
 const directory = makeWorkDirectory();
@@ -36,23 +37,30 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 const outcomes: Outcome[] = [];
-await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+await Promise.all(Array.from({ length: Number(values.jobs) }, (_, index) => work(index % 2 === 0)));
 summarize();
 removeWorkDirectory(directory);
 
-/** Takes one job after the other until none is left. */
-async function work(): Promise<void> {
-  for (let name = jobs.shift(); name !== undefined; name = jobs.shift()) {
-    const number = outcomes.push({ name, isFine: false, output: 'did not run', seconds: 0, counts: {} }) - 1;
+/** Takes one job after the other until none is left, of its kind while there are such. */
+async function work(takesWaiting: boolean): Promise<void> {
+  const next = () => {
+    const index = jobs.findIndex((name) => isWaiting(name) === takesWaiting);
+    return jobs.splice(Math.max(index, 0), 1)[0];
+  };
+  for (let name = next(); name !== undefined; name = next()) {
+    const nothing = { isFine: false, output: 'did not run', seconds: 0, cpuSeconds: 0, counts: {} };
+    const number = outcomes.push({ name, ...nothing }) - 1;
     const outcome = await runJob(name, {
       root,
       directory: join(directory, `${number}`),
       limitSeconds: Number(values.limit),
     });
     outcomes[number] = outcome;
-    const { isFine, seconds, counts, output } = outcome;
+    const { isFine, seconds, cpuSeconds, counts, output } = outcome;
     const tests = counts['tests'] === undefined ? '' : `${counts['tests']} tests, `;
-    console.log(`${isFine ? '✔' : '✖'} ${name} (${tests}${seconds.toFixed(1)} s)`);
+    console.log(
+      `${isFine ? '✔' : '✖'} ${name} (${tests}${seconds.toFixed(1)} s, CPU ${cpuSeconds.toFixed(1)} s)`,
+    );
     const lines = isFine ? output.split('\n').filter((line) => /﹣|# SKIP/.test(line)) : [output];
     for (const line of lines) console.log(line);
   }
@@ -80,10 +88,22 @@ function summarize(): void {
   for (const name of ['tests', 'pass', 'fail', 'cancelled', 'skipped', 'todo'])
     console.log(`ℹ ${name} ${total(name)}`);
   console.log(`ℹ duration_ms ${Math.round(performance.now() - started)}`);
+  console.log(`ℹ processors busy ${busyPercent(processors, cpuTimes())} %`);
   const left = homesNow().filter((one) => !homes.includes(one));
   // Somebody else on the machine may have made them, so they are only named.
   if (left.length > 0) console.log(`ℹ new since the start: ${left.join(', ')}`);
   if (failed.length === 0) return;
   console.log(`✖ failed: ${failed.map(({ name }) => name).join(', ')}`);
   process.exitCode = 1;
+}
+
+/** Of all processors together since the machine started, in ms. */
+function cpuTimes(): { idle: number; all: number } {
+  const times = cpus().map(({ times }) => times);
+  const sum = (numbers: number[]) => numbers.reduce((a, b) => a + b, 0);
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((one) => Object.values(one))) };
+}
+
+function busyPercent(before: { idle: number; all: number }, now: { idle: number; all: number }): number {
+  return Math.round(100 * (1 - (now.idle - before.idle) / Math.max(1, now.all - before.all)));
 }

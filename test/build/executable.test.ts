@@ -66,7 +66,11 @@ test('version prints program, Node, SQLite and OpenSSL versions and whether the 
 test('two builds have the same bytes', { skip }, async () => {
   const second = join(directory.path, 'second');
   await build(second);
-  assert.ok(readFileSync(executable).equals(readFileSync(second)));
+  const [one, other] = [readFileSync(executable), readFileSync(second)];
+  if (one.equals(other)) return;
+  const at = one.findIndex((byte, index) => byte !== other[index]);
+  const around = (bytes: Buffer) => bytes.subarray(at - 40, at + 40).toString('latin1');
+  assert.fail(`byte ${at} of ${one.length} and ${other.length}: ${around(one)} and ${around(other)}`);
 });
 
 test('native addons are unpacked once, privately, and never loaded unverified', { skip }, async (t) => {

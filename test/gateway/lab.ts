@@ -134,7 +134,10 @@ export async function openLab(
   const start = (program: string, args: string[]) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], cwd: dir, detached: true });
     // A group of its own, so that nothing of a pipeline outlives its test.
-    const stop = setTimeout(() => killGroup(child), CHILD_MS);
+    const stop = setTimeout(() => {
+      console.error(`${program} did not end within ${CHILD_MS / 1000} s and was killed: ${args.join(' ')}`);
+      killGroup(child);
+    }, CHILD_MS);
     child.once('close', () => clearTimeout(stop));
     child.stdin?.on('error', () => {});
     children.add(child);
@@ -166,7 +169,8 @@ export async function openLab(
   });
 }
 
-const CHILD_MS = 20_000;
+/** A busy machine takes its time. */
+const CHILD_MS = 60_000;
 
 function killGroup(child: ChildProcess): void {
   try {

@@ -1,6 +1,6 @@
 /** Many short commands one after the other on one connection, as Ansible's pipelining does it: nothing is lost. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startMaster, withEachNode } from './nodes.ts';
@@ -16,6 +16,10 @@ withEachNode('Ansible', (at) => {
     const args = [...lab.options, ...(await startMaster(t, lab)), '-T'].join(' ');
     const sessions = lab.gateway.sessions().length;
     const rows = Array.from({ length: COUNT / ROW }, (_, i) => i * ROW);
+    const errorsOf = (number: string) => {
+      const file = join(lab.dir, `err${number}`);
+      return existsSync(file) ? readFileSync(file, 'utf8') : '';
+    };
     const worker = async () => {
       for (let from = rows.shift(); from !== undefined; from = rows.shift()) {
         const script = `for i in $(seq ${from} ${from + ROW - 1}); do
@@ -24,7 +28,8 @@ withEachNode('Ansible', (at) => {
           echo "$i $?"; done`;
         const { out } = await lab.run('bash', ['-c', script]);
         const expected = Array.from({ length: ROW }, (_, i) => `${from + i} ${(from + i) % 200}\n`);
-        assert.equal(out, expected.join(''));
+        const other = out.split('\n').find((line, i) => `${line}\n` !== expected[i]) ?? '';
+        assert.equal(out, expected.join(''), `${other}: ${errorsOf(other.split(' ')[0] ?? '')}; all: ${out}`);
       }
     };
     await Promise.all(Array.from({ length: SIDE }, worker));
