@@ -9,7 +9,7 @@ import { eventually } from '../../support/app.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
 import { type Entry, isAlive, openProcessLab } from './lab.ts';
 
-const mebibytes = 24;
+const mebibytes = 8;
 
 test('kill -9 of the service under twenty sessions that copy: not a byte is wrong, a login meanwhile gets in, each record is there once', {
   skip: whyNot,
