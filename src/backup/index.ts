@@ -48,7 +48,7 @@ export interface ScheduleTimes {
   retryMs: number;
 }
 
-const usualTimes: ScheduleTimes = { checkMs: 30_000, startMs: 60_000, retryMs: 60_000 };
+const usualTimes: ScheduleTimes = { checkMs: 30_000, startMs: 10_000, retryMs: 60_000 };
 const longestRetryMs = 3_600_000;
 /** A process that does not end when it is asked to. */
 const stopMs = 300;

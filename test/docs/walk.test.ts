@@ -72,7 +72,7 @@ test('install, sign in, clusters, backup, restore, upgrade', { skip, timeout: 24
         const input = inputs.find(([command]) => command.test(line))?.[1];
         const { status, stdout, stderr } = await machine.run(line, input);
         assert.equal(status, 0, `${stdout}${stderr}\n${await journal()}`);
-        if (/^systemctl.* (start|restart)/.test(line))
+        if (/^systemctl.* (start|restart|--now)/.test(line))
           assert.equal((await ready()).status, 0, await journal());
       });
     }

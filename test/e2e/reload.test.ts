@@ -1,7 +1,7 @@
 /** `systemctl reload`, as SIGHUP: the service starts anew in its own process, and the gateway's process goes on. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
@@ -73,13 +73,21 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
   );
   assert.ok(await isServed(business));
 
-  write(other, { gateway: { listen: `127.0.0.1:${gateway}`, limits: { sessionsPerUser: 3 } } });
+  const backups = join(directory.path, 'backups');
+  mkdirSync(backups);
+  write(other, {
+    gateway: { listen: `127.0.0.1:${gateway}`, limits: { sessionsPerUser: 3 } },
+    backup: { to: backups },
+  });
   child.kill('SIGHUP');
   await until('serve.ready', 2);
   assert.deepEqual([await isServed(business), await isServed(other)], [false, true]);
   assert.deepEqual(gatewaysOf(directory.path), gateways, 'sessions would go on');
   assert.equal(count('gateway.started'), 1);
   assert.doesNotMatch(log, /Debugger/);
+
+  await until('backup.made', 1);
+  assert.equal(readdirSync(backups).length, 1);
 
   for (let n = 0; n < 20; n += 1) child.kill('SIGHUP');
   await eventually(
