@@ -40,8 +40,9 @@ export interface Kept {
 export async function keepBackup(options: KeepOptions): Promise<Kept> {
   const { dataDir, settings, madeAt, version, elsewhere, signal, onProgress } = options;
   if (settings.encryptTo.length > 0) await requireRecipients(settings.encryptTo);
+  // First of all: a full disk takes no directory either.
+  requireSpace(dataDir);
   return withWorkDir(dataDir, async (workDir) => {
-    requireSpace(dataDir);
     const storage = options.storage ?? (await openStorage(settings.to, workDir));
     const id = installationId(dataDir);
     await storage.sweep(id);

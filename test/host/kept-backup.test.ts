@@ -101,14 +101,12 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
     /^wrong +backup +The last 3 attempts failed, at 2030-01-01T00:00:00\.000Z: The disk is full\.$/m,
   );
 
-  for (const source of ['newest', file]) {
-    rmSync(own.dataDir, { recursive: true });
-    const restored = await own.run('restore', source, '--identity', own.at('key'));
-    assert.equal(restored.status, 0, restored.stderr);
-    assert.match(restored.stdout, /data is as it was at /);
-    assert.match(restored.stderr, /^This is \S+\.backup\.age\.\n$/);
-    assert.ok(existsSync(join(own.dataDir, 'andromeda.db')));
-  }
+  rmSync(own.dataDir, { recursive: true });
+  const restored = await own.run('restore', 'newest', '--identity', own.at('key'));
+  assert.equal(restored.status, 0, restored.stderr);
+  assert.match(restored.stdout, /data is as it was at /);
+  assert.equal(restored.stderr, `This is ${file}.\n`);
+  assert.ok(existsSync(join(own.dataDir, 'andromeda.db')));
   rmSync(file);
   await own.run('backup');
   const [last = ''] = readdirSync(place);
@@ -138,7 +136,6 @@ test('in S3 over TLS: kept, tried and restored on a machine that knows where it 
   );
   assert.equal(open.status, 1);
   chmodSync(own.at('s3-key'), 0o600);
-  assert.equal((await own.run('check', '--quiet')).status, 0);
 
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);

@@ -1,6 +1,7 @@
 /**
  * The unit under a real systemd, in a container of this machine's own programs whose /etc and /var are empty: installed, started,
- * killed, hung, reloaded, misconfigured, without its port, and stopped.
+ * killed, hung, reloaded, misconfigured, without its port, on a full disk, without its database or with a damaged one, restored from
+ * a backup that it made by itself, and stopped.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
@@ -49,6 +50,9 @@ show() { systemctl show -P "$1" andromeda; }
 ready() { curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/readyz; }
 until_() { for i in $(seq 300); do if eval "$1"; then return 0; fi; sleep 0.2; done; return 1; }
 processes() { cat /sys/fs/cgroup/system.slice/andromeda.service/cgroup.procs 2>/dev/null | wc -l; }
+said() { journalctl -u andromeda -o cat -p err | grep -c "$1"; }
+# There is no PAM here that runuser would do with.
+as_service() { HOME=/tmp setpriv --reuid=andromeda --regid=andromeda --init-groups /opt/andromeda "$@" --config $config; }
 gateway() { pgrep -u andromeda -f 'andromeda gateway' | sort | tr '\\n' ' '; }
 trap 'kill -s SIGRTMIN+4 1' EXIT
 
@@ -57,6 +61,8 @@ mkdir -p /opt; cp /program/andromeda /opt/andromeda
 mkdir -p /run/systemd/system/andromeda.service.d
 printf '[Service]\\nWatchdogSec=9\\nRestartSec=1\\n' > /run/systemd/system/andromeda.service.d/test.conf
 systemctl daemon-reload
+# A disk of its own, which is soon full.
+mount -t tmpfs -o size=160m,mode=711 tmpfs /var/lib/andromeda; chown andromeda: /var/lib/andromeda
 
 systemctl start andromeda; echo "started: $? $(show ActiveState) $(ready)"
 systemctl show -P ExecStartPre andromeda | grep -c 'status=0' | sed 's/^/checked: /'
@@ -66,6 +72,7 @@ kill -9 $first; until_ '[ $(show MainPID) != $first ] && [ $(show MainPID) != 0 
 echo "killed: $(show NRestarts) $(ready) $([ "$held" = "$(gateway)" ] && echo same gateway)"
 
 systemctl reset-failed andromeda; before=$(show MainPID)
+kill -USR1 $before; sleep 1; echo "SIGUSR1: $(ready) $(journalctl -u andromeda -o cat | grep -c Debugger)"
 systemctl reload andromeda; until_ 'journalctl -u andromeda -o cat | grep -q serve.reloading' ; sleep 1; until_ '[ $(ready) = 200 ]'
 echo "reloaded: $([ $before = $(show MainPID) ] && echo same process) $([ "$held" = "$(gateway)" ] && echo same gateway)"
 
@@ -96,7 +103,23 @@ until_ '[ $(curl -s -o /dev/null -w "%{http_code}" http://127.0.0.1:8081/) = 200
 systemctl restart andromeda 2>/dev/null; echo "port taken: $? $(show ActiveState) $(show ExecMainStatus)"
 kill $other; wait $other 2>/dev/null
 
+install -d -m 0700 -o andromeda -g andromeda /var/backups/andromeda
+echo 'backup: { every: 24h, keep: 14, to: /var/backups/andromeda }' >> $config
+/opt/andromeda service install > /dev/null
 systemctl start andromeda; echo "again: $? $(ready)"
+until_ 'journalctl -u andromeda -o cat | grep -q backup.made'; echo "kept: $(ls /var/backups/andromeda | wc -l)"
+head -c 200000000 /dev/zero > /var/lib/andromeda/filler 2>/dev/null; until_ '[ $(ready) = 503 ]'
+echo "full: $(curl -s http://127.0.0.1:8080/readyz | grep -o 'the disk is full') $(as_service backup 2>&1 | grep -o 'Make room')"
+rm /var/lib/andromeda/filler; until_ '[ $(ready) = 200 ]'; echo "room again: $(ready)"
+
+systemctl stop andromeda; mv /var/lib/andromeda/andromeda.db* /tmp/
+systemctl start andromeda 2>/dev/null; echo "no database: $? $(show ExecMainStatus) $(said 'is missing, and there are keys beside it')"
+as_service restore newest > /dev/null 2>&1; echo "restored: $?"
+dd if=/dev/urandom of=/var/lib/andromeda/andromeda.db bs=4096 seek=20 count=40 conv=notrunc status=none
+echo "damaged database: $(/opt/andromeda doctor --quiet --config $config | grep -cE 'damaged(. Restore a backup|, and a backup has to be restored)')"
+as_service backup /tmp/copy 2>&1 | grep -o 'is damaged, so no backup was written' | sed 's/^/and its backup: /'
+as_service restore newest > /dev/null 2>&1; /opt/andromeda restore --drill --config $config > /campaign/drill; echo "drill: $?"
+systemctl start andromeda; echo "restored again: $? $(ready)"
 /opt/andromeda check --quiet --config $config; echo "check: $?"
 /opt/andromeda doctor --config $config > /campaign/doctor; echo "doctor: $?"
 systemctl stop andromeda; echo "stopped: $? $(show ActiveState) $(processes) $(gateway)"
@@ -145,6 +168,7 @@ test('under systemd: ready, alive, reloaded, restarted where that helps and left
       'started: 0 active 200',
       'checked: 1',
       'killed: 1 200 same gateway',
+      'SIGUSR1: 200 0',
       'reloaded: same process same gateway',
       'upgraded: 0 200 same process new gateway',
       'put back: 1 200 gateway',
@@ -157,6 +181,15 @@ test('under systemd: ready, alive, reloaded, restarted where that helps and left
       'in words: 2',
       'port taken: 1 failed 69',
       'again: 0 200',
+      'kept: 1',
+      'full: the disk is full Make room',
+      'room again: 200',
+      'no database: 1 78 1',
+      'restored: 0',
+      'damaged database: 1',
+      'and its backup: is damaged, so no backup was written',
+      'drill: 0',
+      'restored again: 0 200',
       'check: 0',
       'doctor: 0',
       'stopped: 0 inactive 0 ',
