@@ -29,11 +29,15 @@ const mostAnswer = 200;
 
 export function webhookDestination(address: WebhookAddress): Destination {
   const { url, skip } = address;
-  const stopping = new AbortController();
+  /** Of the batch that is under way. */
+  let stopping = new AbortController();
   return {
     name: nameOf(url),
     skip,
-    send: (messages) => post(address, messages, stopping.signal),
+    send(messages) {
+      stopping = new AbortController();
+      return post(address, messages, stopping);
+    },
     close: () => stopping.abort(),
   };
 }
@@ -47,17 +51,21 @@ function nameOf(url: URL): string {
 async function post(
   { url, secrets, ca, timeoutMs }: WebhookAddress,
   messages: readonly AuditMessage[],
-  stopping: AbortSignal,
+  stopping: AbortController,
 ): Promise<void> {
   const body = `[${messages.map(({ json }) => json).join(',\n')}]\n`;
-  const deadline = AbortSignal.timeout(timeoutMs);
+  let isLate = false;
+  const deadline = setTimeout(() => {
+    isLate = true;
+    stopping.abort();
+  }, timeoutMs);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const options = {
     method: 'POST',
     headers: headersOf(messages, body, secrets),
     // One connection a batch: one that is kept can be closed by the receiver at the moment when it is used again.
     agent: false as const,
-    signal: AbortSignal.any([stopping, deadline]),
+    signal: stopping.signal,
   };
   const respond = (response: IncomingMessage) => {
     readAnswer(response).then((text) => {
@@ -74,9 +82,10 @@ async function post(
   try {
     await promise;
   } catch (error) {
-    if (!deadline.aborted) throw error;
+    if (!isLate) throw error;
     throw new Error(`${url.host} did not answer within ${timeoutMs / 1000} seconds`);
   } finally {
+    clearTimeout(deadline);
     outgoing.destroy();
   }
 }
