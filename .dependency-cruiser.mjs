@@ -16,6 +16,7 @@ const folders = {
   business: [['domain', 'store', 'api'], 'an API shares state with other folders through the store only'],
   platform: [['domain', 'store', 'api'], 'an API shares state with other folders through the store only'],
   identity: [['domain', 'store'], 'who someone is does not depend on what they ask for'],
+  acme: [['http'], 'it is handed what to do with a certificate, and knows nothing of what is served'],
   audit: [['domain', 'store'], 'it reads the trail, and knows nothing of what entries are about'],
   backup: [
     ['domain', 'store', 'ssh'],
@@ -42,6 +43,7 @@ const folders = {
       'business',
       'platform',
       'identity',
+      'acme',
       'audit',
       'backup',
       'gateway',
@@ -69,6 +71,7 @@ const packages = {
   'better-sqlite3': [['store/dialects'], 'another database must be able to take its place'],
   kysely: [['store'], 'queries live in one folder'],
   'oidc-provider': [['identity'], 'the embedded issuer is a part of identity'],
+  'acme-client': [['acme'], 'certificates are its business alone'],
   '@kubernetes/client-node': [['sync'], 'only a driver speaks with API servers'],
   s3mini: [['backup'], 'backups alone are kept elsewhere'],
   'age-encryption': [['backup'], 'backups alone leave the machine'],

@@ -1,5 +1,6 @@
 /** The two APIs as Express applications, each with exactly what its operations need. */
 import type { RequestListener } from 'node:http';
+import type { Acme } from '../acme/index.ts';
 import type { Audit } from '../audit/index.ts';
 import { businessOperations } from '../business/index.ts';
 import type { Config } from '../config/index.ts';
@@ -29,6 +30,7 @@ export interface ApiParts {
   clientKey: SshKeySet;
   gateway: Gateways;
   audit: Audit;
+  acme: Acme | undefined;
   log: Logger;
   tracer: Tracer | undefined;
   now(): number;
@@ -139,7 +141,7 @@ function createPlatformApi(
 
 type CommonOptions = ReturnType<typeof commonOptions>;
 
-function commonOptions({ config, store, proxies, issuer, gateway, log, tracer, now }: ApiParts) {
+function commonOptions({ config, store, proxies, issuer, gateway, acme, log, tracer, now }: ApiParts) {
   const checkStore = createReadinessCheck(store);
   return {
     async checkReady() {
@@ -147,6 +149,7 @@ function commonOptions({ config, store, proxies, issuer, gateway, log, tracer, n
       if (fault !== undefined) {
         throw new DomainError('service_unavailable', `The SSH gateway does not listen: ${fault}.`);
       }
+      if (acme?.obstacle !== undefined) throw new DomainError('service_unavailable', acme.obstacle);
       await checkStore();
     },
     signIn: {

@@ -19,12 +19,12 @@ export function watchCertificates(
   everyMs = intervalMs,
 ): () => void {
   requireCertificates(config);
-  const certificates = listCertificates(config);
   /** How many of the days above had come when it was last said, by setting. */
   const said = new Map<string, number>();
   const check = () => {
-    for (const one of certificates) {
-      const passed = warnDays.filter((days) => one.endsAt - now() <= days * dayMs).length;
+    for (const one of listCertificates(config)) {
+      const days = one.isRenewed ? renewedDays(one) : warnDays;
+      const passed = days.filter((count) => one.endsAt - now() <= count * dayMs).length;
       if (passed > (said.get(one.setting) ?? 0)) say(one, now(), log);
       said.set(one.setting, passed);
     }
@@ -34,15 +34,23 @@ export function watchCertificates(
   return () => clearInterval(timer);
 }
 
-function say({ setting, file, endsAt }: ListenerCertificate, now: number, log: Logger): void {
+/** One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long. */
+function renewedDays({ beginsAt, endsAt }: ListenerCertificate): number[] {
+  return warnDays.filter((days) => days * dayMs < (endsAt - beginsAt) / 4);
+}
+
+function say({ setting, file, endsAt, isRenewed }: ListenerCertificate, now: number, log: Logger): void {
   const fields = { setting, file, endsAt: new Date(endsAt).toISOString() };
+  const advice = isRenewed
+    ? 'It could not be renewed: acme.failed in the log says why.'
+    : 'Renew it, and reload the service.';
   if (endsAt <= now) {
-    const message = `The certificate in ${file} has ended: nobody trusts ${setting} any more. Renew it, and reload the service.`;
+    const message = `The certificate in ${file} has ended: nobody trusts ${setting} any more. ${advice}`;
     log.error('certificate.ended', { ...fields, message });
     return;
   }
   const days = Math.floor((endsAt - now) / dayMs);
   const span = days < 1 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`;
-  const message = `The certificate in ${file} (${setting}) ends in ${span}. Renew it, and reload the service.`;
+  const message = `The certificate in ${file} (${setting}) ends in ${span}. ${advice}`;
   log.warn('certificate.ending', { ...fields, message });
 }

@@ -5,6 +5,7 @@
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
+import type { Acme } from '../acme/index.ts';
 import { startAudit } from '../audit/index.ts';
 import { startBackups } from '../backup/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
@@ -13,12 +14,11 @@ import type { SessionFilter } from '../gateway/index.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
 import type { Gateways } from '../gateway-process/gateways.ts';
-import type { ConnectionLimit } from '../http/connection-limit.ts';
 import { listen } from '../http/listen.ts';
 import { createClock, logClockJumps } from '../lib/clock.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
-import { createTrustedProxies } from '../lib/source-address.ts';
+import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
 import { inSpan, type Tracer } from '../lib/trace.ts';
 import { heldKeys, loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
@@ -26,6 +26,7 @@ import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
 import { startSyncLoop } from '../sync/index.ts';
+import { openAcme } from './acme.ts';
 import { createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
@@ -86,9 +87,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     const common = { config, store, log, tracer, now };
     const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
-    const { connectionsPerSource: perSource, connections: inAll } = config.http;
-    const serve = (name: string, at: HttpConfig, handler: RequestListener) =>
-      serveHttp(name, at, handler, { perSource, inAll, proxies, log });
+    const acme = await openAcme(config, common);
+    parts.defer(() => acme?.stop());
+    const serve = serveWith(config, { proxies, acme, log });
     // First of all: a process of its own needs a moment to start.
     const records = startSessionRecords(store, log);
     const gateway = await openGateway(config, { store, ...keys, records, log, tracer });
@@ -104,15 +105,16 @@ export async function startApp(options: AppOptions): Promise<App> {
     gatewayStarted.catch(() => {});
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit });
-    fronts.push(await serve('Business API', config.business, apis.business));
-    fronts.push(await serve('Platform API', config.platform, apis.platform));
+    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit, acme });
+    const served: [string, Served | undefined, RequestListener | undefined][] = [
+      ['Business API', config.business, apis.business],
+      ['Platform API', config.platform, apis.platform],
+      ['metrics', config.metrics, metrics?.handler(gateway.count)],
+      ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
+    ];
+    for (const [name, at, handler] of served) if (at && handler) fronts.push(await serve(name, at, handler));
     await addConsole(fronts, serve, { ...common, apis, issuer, proxies });
-
-    if (config.metrics && metrics) {
-      fronts.push(await serve('metrics', config.metrics, metrics.handler(gateway.count)));
-    }
-
+    acme?.begin();
     await gatewayStarted;
     noteKeys(common, keys, issuer);
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
@@ -296,12 +298,18 @@ function sessionsOf(change: Change): SessionFilter {
   return {};
 }
 
-async function serveHttp(
-  name: string,
-  { listen: address, tls }: HttpConfig,
-  handler: RequestListener,
-  limit: ConnectionLimit,
+/** Where something is served over HTTP. */
+type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
+
+/** How every HTTP listener is started. */
+function serveWith(
+  { http }: Config,
+  { proxies, acme, log }: { proxies: TrustedProxies; acme: Acme | undefined; log: Logger },
 ) {
-  const listener = await listen(handler, { name, ...address, tls, limit });
-  return { stop: () => listener.stop(stopGraceMs) };
+  const limit = { perSource: http.connectionsPerSource, inAll: http.connections, proxies, log };
+  return async (name: string, { listen: address, tls }: Served, handler: RequestListener) => {
+    const given = tls && 'acme' in tls ? acme?.tls : tls;
+    const listener = await listen(handler, { name, ...address, tls: given, limit });
+    return { stop: () => listener.stop(stopGraceMs) };
+  };
 }

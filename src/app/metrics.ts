@@ -68,6 +68,7 @@ function createCounts(registry: Registry, now: () => number): Counts {
     ...auditCounts(registry, now),
     ...storeCounts(registry),
     ...tracingCounts(registry),
+    ...acmeCounts(registry),
   };
 }
 
@@ -221,6 +222,19 @@ function tracingCounts(registry: Registry): Counts {
     'Spans that the collector of traces did not get',
   );
   return { 'tracing.dropped': ({ spans }) => dropped.inc(spans) };
+}
+
+function acmeCounts(registry: Registry): Counts {
+  const attempts = counter(
+    registry,
+    'andromeda_acme_attempts_total',
+    'Attempts to obtain a TLS certificate (ACME), by result: done, failed',
+    ['result'],
+  );
+  return {
+    'acme.obtained': () => attempts.inc({ result: 'done' }),
+    'acme.failed': () => attempts.inc({ result: 'failed' }),
+  };
 }
 
 function storeCounts(registry: Registry): Counts {

@@ -1,8 +1,11 @@
 /** The TLS certificates of the listeners: when each ends, and whether it can be used at all. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { DomainError } from '../domain/error.ts';
-import type { Config, HttpConfig } from './index.ts';
+import { acmeCertificateFile } from './acme.ts';
+import type { Config } from './index.ts';
+import { type HttpConfig, listHttpListeners } from './listeners.ts';
 
 /** The certificate of one listener. */
 export interface ListenerCertificate {
@@ -19,17 +22,40 @@ export interface ListenerCertificate {
   otherHost: string | undefined;
   /** The names it is for, as people read them. */
   names: string;
+  /** Whether the service renews it by itself. */
+  isRenewed: boolean;
 }
 
-/** Of every listener that has TLS. They are read anew from what the configuration holds, so that ages are of now. */
-export function listCertificates({ platform, business, identity, metrics }: Config): ListenerCertificate[] {
-  const listeners: [string, HttpConfig | undefined][] = [
-    ['platform', platform],
-    ['business', business],
-    ['identity.embedded', identity.issuer === undefined ? identity.embedded : undefined],
-    ['metrics', metrics],
-  ];
-  return listeners.flatMap(([name, http]) => (http?.tls ? [certificateOf(`${name}.tls`, http)] : []));
+/**
+ * Of every listener that has one, which those with `tls: acme` do not at first. They are read anew from what the configuration
+ * holds, or from the file that the service renews, so that ages are of now.
+ */
+export function listCertificates(config: Config): ListenerCertificate[] {
+  return listHttpListeners(config).flatMap(([name, { tls, url }]) => {
+    if (!tls) return [];
+    if (!('acme' in tls)) return [certificateOf(`${name}.tls`, { ...tls, url }, false)];
+    const pem = readRenewedCertificate(tls.certFile);
+    return pem ? [certificateOf(`${name}.tls`, { ...tls, url, cert: pem, key: pem }, true)] : [];
+  });
+}
+
+/** Why there is none yet where the service obtains it, as a sentence; undefined where there is one, or it obtains none. */
+export function missingCertificate({ acme, dataDir }: Config): string | undefined {
+  if (!acme || readRenewedCertificate(acmeCertificateFile(dataDir))) return undefined;
+  const { host } = new URL(acme.directory);
+  return `There is none yet for ${acme.hosts.join(', ')}. The service obtains it from ${host} when it runs (${acme.challenge}).`;
+}
+
+/** The file with certificate and key that the service obtained; undefined where it holds none that can be used. */
+export function readRenewedCertificate(file: string): Buffer | undefined {
+  try {
+    const pem = readFileSync(file);
+    const [certificate, key] = [readCertificate(pem), readKey(pem)];
+    return certificate && key && certificate.checkPrivateKey(key) ? pem : undefined;
+  } catch {
+    // It is obtained anew.
+    return undefined;
+  }
 }
 
 /** Throws `invalid_request` for the first certificate that its listener cannot use. One that is expired can be used. */
@@ -39,9 +65,14 @@ export function requireCertificates(config: Config): void {
     throw new DomainError('invalid_request', `${broken.setting}: ${broken.fault}`);
 }
 
-function certificateOf(setting: string, { tls, url }: HttpConfig): ListenerCertificate {
-  const { cert = Buffer.alloc(0), key = Buffer.alloc(0), certFile: file = '', keyFile = '' } = tls ?? {};
-  const unknown = { setting, file, keyFile, beginsAt: NaN, endsAt: NaN, otherHost: undefined, names: '' };
+function certificateOf(
+  setting: string,
+  tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } & Pick<HttpConfig, 'url'>,
+  isRenewed: boolean,
+): ListenerCertificate {
+  const { cert, key, certFile: file, keyFile, url } = tls;
+  const ages = { beginsAt: NaN, endsAt: NaN };
+  const unknown = { setting, file, keyFile, ...ages, otherHost: undefined, names: '', isRenewed };
   const certificate = readCertificate(cert);
   if (!certificate) return { ...unknown, fault: `${file} holds no certificate in PEM.` };
   const { hostname } = new URL(url);
@@ -53,6 +84,7 @@ function certificateOf(setting: string, { tls, url }: HttpConfig): ListenerCerti
     beginsAt: Date.parse(certificate.validFrom),
     endsAt: Date.parse(certificate.validTo),
     otherHost: isFor(certificate, hostname.replace(/^\[|\]$/g, '')) ? undefined : hostname,
+    isRenewed,
     names: (certificate.subjectAltName ?? certificate.subject).replace(/(?:DNS|IP Address):/g, ''),
   };
 }

@@ -1,15 +1,8 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
-import {
-  type Address,
-  hostInUrl,
-  isLoopback,
-  isWildcard,
-  readAddress,
-  readProxies,
-  refuseSharedPorts,
-} from './addresses.ts';
+import { type AcmeConfig, acmeSchema, listAcmeFiles, type RawAcme, readAcme } from './acme.ts';
+import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
 import { type BackupSettings, backupSchema, listBackupFiles, type RawBackup, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
@@ -21,6 +14,15 @@ import {
   readGatewayLimits,
 } from './gateway-limits.ts';
 import { accessSchema, type RetentionConfig, readRetention, retentionSchema } from './lifetimes.ts';
+import {
+  type HttpConfig,
+  httpSchema,
+  listHttpListeners,
+  type RawHttp,
+  readHttp,
+  type Source,
+  urlPattern,
+} from './listeners.ts';
 import { invalid, namedFiles, readFile } from './named-files.ts';
 import { readSettings } from './settings-file.ts';
 import {
@@ -33,12 +35,7 @@ import {
 
 export type { Address } from './addresses.ts';
 
-export interface HttpConfig {
-  listen: Address;
-  /** What people and programs call it from outside, without a slash at the end. */
-  url: string;
-  tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } | undefined;
-}
+export type { HttpConfig } from './listeners.ts';
 
 export type ProxyProtocol = 'required' | 'optional' | 'off';
 
@@ -97,19 +94,14 @@ export interface Config {
   backup: BackupSettings | undefined;
   /** Where traces are sent; undefined: nothing is traced. */
   tracing: TracingSettings | undefined;
+  /** How certificates are obtained; undefined where none is. */
+  acme: AcmeConfig | undefined;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
   /** Where the web console is; undefined: there is none. */
   console: HttpConfig | undefined;
   /** A lab file for an empty database. */
   seed: string | undefined;
-}
-
-interface RawHttp {
-  listen?: string;
-  url?: string;
-  tls?: { cert: string; key: string };
-  behindProxy?: boolean;
 }
 
 interface RawConfig {
@@ -146,13 +138,14 @@ interface RawConfig {
   audit?: RawAudit;
   backup?: RawBackup;
   tracing?: RawTracing;
+  acme?: RawAcme;
   metrics?: RawHttp;
   console?: RawHttp;
   seed?: string;
 }
 
 const text = { type: 'string', minLength: 1 };
-const url = { type: 'string', pattern: '^https?://[^/?#]+(/[^?#]*)?$' };
+const url = { type: 'string', pattern: urlPattern };
 const connections = { type: 'integer', minimum: 8, maximum: 1_000_000 };
 const port = { type: 'integer', minimum: 1, maximum: 65_535 };
 const section = (properties: object, required: string[] = []) => ({
@@ -161,16 +154,10 @@ const section = (properties: object, required: string[] = []) => ({
   required,
   properties,
 });
-const http = section({
-  listen: text,
-  url,
-  tls: section({ cert: text, key: text }, ['cert', 'key']),
-  behindProxy: { type: 'boolean' },
-});
 const schema = section({
   dataDir: text,
-  platform: http,
-  business: http,
+  platform: httpSchema,
+  business: httpSchema,
   gateway: section({
     listen: text,
     hostname: text,
@@ -190,7 +177,7 @@ const schema = section({
     ]),
     serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
     console: consoleClientSchema,
-    embedded: http,
+    embedded: httpSchema,
   }),
   trustedProxies: { type: 'array', items: text },
   http: section({ connectionsPerSource: connections, connections }),
@@ -204,8 +191,9 @@ const schema = section({
   audit: auditSchema,
   backup: backupSchema,
   tracing: tracingSchema,
-  metrics: http,
-  console: http,
+  acme: acmeSchema,
+  metrics: httpSchema,
+  console: httpSchema,
   seed: text,
 });
 
@@ -221,10 +209,13 @@ export function listConfigFiles(file: string): string[] {
 }
 
 function listNamedFiles(raw: RawConfig, file: string): string[] {
-  const { platform, business, identity, audit, backup, tracing, metrics, console, seed } = raw;
-  const pairs = [platform, business, identity?.embedded, metrics, console].flatMap((one) => one?.tls ?? []);
+  const { platform, business, identity, audit, backup, tracing, acme, metrics, console, seed } = raw;
+  const pairs = [platform, business, identity?.embedded, metrics, console].flatMap(({ tls } = {}) =>
+    typeof tls === 'object' ? [tls.cert, tls.key] : [],
+  );
   const named = [
-    ...pairs.flatMap(({ cert, key }) => [cert, key]),
+    ...pairs,
+    ...listAcmeFiles(acme),
     identity?.console?.clientSecretFile,
     ...listAuditFiles(audit),
     ...(backup ? listBackupFiles(backup) : []),
@@ -242,19 +233,13 @@ export function demoConfig(dataDir: string): Config {
   return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
 }
 
-/** The configuration file and how to find what it names; paths are relative to it. */
-interface Source {
-  file: string;
-  here(path: string): string;
-}
-
 /** `own`: the files that the configuration consists of. */
 function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const here = (path: string) => resolve(dirname(resolve(file)), path);
-  const source = { file, here };
   const dataDir = here(raw.dataDir ?? './data');
+  const source = { file, here, dataDir };
   const files = namedFiles(file);
-  const config: Config = {
+  const parts = {
     demo: false,
     files: own,
     dataDir,
@@ -283,6 +268,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     console: raw.console && readHttp(source, 'console', raw.console, 8083),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
+  const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), file, files) };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1) {
     throw invalid(
       file,
@@ -292,37 +278,6 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   checkConsole(file, config);
   refuseSharedAddresses(file, config);
   return Object.freeze(config);
-}
-
-function readHttp(
-  { file, here }: Source,
-  name: string,
-  given: RawHttp = {},
-  defaultPort: number,
-): HttpConfig {
-  const listen = readAddress(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
-  const files = given.tls && { certFile: here(given.tls.cert), keyFile: here(given.tls.key) };
-  const tls = files && {
-    ...files,
-    cert: readFile(file, `${name}.tls.cert`, files.certFile),
-    key: readFile(file, `${name}.tls.key`, files.keyFile),
-  };
-  // Tokens and passwords cross these connections, so they cross no network in the clear.
-  if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
-    throw invalid(
-      file,
-      `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
-    );
-  }
-  if (given.url === undefined && isWildcard(listen.host)) {
-    throw invalid(
-      file,
-      `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
-    );
-  }
-  const scheme = tls ? 'https' : 'http';
-  const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
-  return { listen, url: base.replace(/\/+$/, ''), tls };
 }
 
 function readGateway(file: string, given: NonNullable<RawConfig['gateway']>): Config['gateway'] {
@@ -377,6 +332,7 @@ function refuseSharedAddresses(file: string, config: Config): void {
   ];
   if (metrics) listeners.push(['metrics', metrics.listen]);
   if (console) listeners.push(['console', console.listen]);
+  if (config.acme?.listen) listeners.push(['acme', config.acme.listen]);
   if (identity.issuer === undefined) listeners.push(['identity.embedded', identity.embedded.listen]);
   refuseSharedPorts(file, listeners);
 }

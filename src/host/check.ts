@@ -4,7 +4,6 @@
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
-import { type ListenerCertificate, listCertificates } from '../config/certificates.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { readLab } from '../config/lab-file.ts';
 import { DomainError } from '../domain/error.ts';
@@ -12,6 +11,7 @@ import { clusterPaths } from '../domain/lab-paths.ts';
 import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../store/file-view.ts';
 import { becomeOwnerOf } from './account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
+import { checkCertificates } from './certificates.ts';
 import { checkConfigFiles, checkDatabase, checkDataDir, checkNamedFile, isAllowed } from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
@@ -22,8 +22,6 @@ export interface CheckOptions {
   /** Only what is not well is printed. */
   quiet: boolean;
 }
-
-const dayMs = 86_400_000;
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export function check(options: CheckOptions): Promise<number> {
@@ -42,7 +40,7 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield* checkConfigFiles(file, config);
     yield* checkDataDir(config.dataDir);
     yield* checkDatabase(config.dataDir);
-    for (const one of listCertificates(config)) yield checkCertificate(one, config, Date.now());
+    yield* checkCertificates(config);
     yield* ports;
     yield* checkBackupSettings(config);
     yield* checkSeed(config);
@@ -51,27 +49,6 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     if (!(error instanceof DomainError)) throw error;
     yield wrong('settings', error.message);
   }
-}
-
-function checkCertificate(one: ListenerCertificate, config: Config, now: number): Finding {
-  const about = 'certificate';
-  const { setting, file, fault, beginsAt, endsAt, otherHost, names } = one;
-  if (fault !== undefined) return wrong(about, `${setting}: ${fault}`);
-  const at = `${setting}: ${file}`;
-  const day = (time: number) => new Date(time).toISOString().slice(0, 10);
-  const days = Math.floor((endsAt - now) / dayMs);
-  if (endsAt <= now) return wrong(about, `${at} ended on ${day(endsAt)}. Renew it, and reload the service.`);
-  if (beginsAt > now)
-    return wrong(about, `${at} is good from ${day(beginsAt)} on only. Is the clock of this machine right?`);
-  if (otherHost !== undefined) {
-    const text = `${at} is for ${names}, and not for ${otherHost}, which the url names.`;
-    // A proxy in front may have another.
-    return config.trustedProxies.length > 0 ? warn(about, text) : wrong(about, text);
-  }
-  const text = `${at} ends on ${day(endsAt)}, in ${days} ${days === 1 ? 'day' : 'days'}.`;
-  return days < 30
-    ? warn(about, `${text} Renew it, and reload the service.`)
-    : ok(about, `${text} It is for ${names}.`);
 }
 
 function* checkSeed({ seed, dataDir }: Config): Generator<Finding> {

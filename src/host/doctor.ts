@@ -14,6 +14,7 @@ import { type AuditFindings, type Inspection, inspectDatabase } from '../store/i
 import { isHeld } from '../store/lock.ts';
 import { becomeOwnerOf } from './account.ts';
 import { checkBackups } from './backup-findings.ts';
+import { checkCertificates } from './certificates.ts';
 import { checkDatabase, checkDataDir } from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
@@ -44,6 +45,7 @@ async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
     yield* checkDataDir(dataDir);
     yield await checkService(config);
     yield* checkKeys(dataDir);
+    yield* checkCertificates(config);
     yield* checkSpace(dataDir);
     yield* checkBackups(config);
     yield* checkSynchronized();

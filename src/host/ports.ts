@@ -1,6 +1,7 @@
 /** Whether the addresses that an installation listens on are free, or held by the installation itself. */
 import { connect as connectTcp, createServer } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { missingCertificate } from '../config/certificates.ts';
 import type { Address, Config, HttpConfig } from '../config/index.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
 
@@ -12,6 +13,8 @@ interface Listener {
   probe: { send: string; answer: RegExp };
   /** Whether TLS is tried. HTTP is with and without: what runs may have been started before that setting changed. */
   tls: boolean[];
+  /** Whether it has no certificate yet, without which nobody can be asked. */
+  isMute?: boolean;
 }
 
 const probeMs = 5_000;
@@ -33,6 +36,11 @@ export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
       );
     else if (code === 'EADDRNOTAVAIL') yield wrong('port', `${address}: this machine has no such address.`);
     else if (code !== 'EADDRINUSE') yield wrong('port', `${address}: cannot be listened on (${code}).`);
+    else if (listener.isMute)
+      yield warn(
+        'port',
+        `${address}: in use, by Andromeda or another: without a certificate nobody answers.`,
+      );
     else if (await isOurs(listener)) yield ok('port', `${address}: held by Andromeda, which runs.`);
     else
       yield wrong(
@@ -42,9 +50,17 @@ export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
   }
 }
 
-function listenersOf({ platform, business, gateway, identity, metrics, console }: Config): Listener[] {
-  const http = (setting: string, { listen }: HttpConfig, path: string, answer: RegExp): Listener => ({
+function listenersOf(config: Config): Listener[] {
+  const { platform, business, gateway, identity, metrics, console, acme } = config;
+  const isMissing = missingCertificate(config) !== undefined;
+  const http = (
+    setting: string,
+    { listen, tls }: Pick<HttpConfig, 'listen' | 'tls'>,
+    path: string,
+    answer: RegExp,
+  ): Listener => ({
     setting,
+    isMute: isMissing && tls !== undefined && 'acme' in tls,
     at: listen,
     probe: {
       send: `GET ${path} HTTP/1.1\r\nHost: ${listen.host}\r\nConnection: close\r\n\r\n`,
@@ -62,6 +78,16 @@ function listenersOf({ platform, business, gateway, identity, metrics, console }
     { setting: 'gateway', at: gateway.listen, probe: ssh, tls: [false] },
     ...(identity.issuer === undefined
       ? [http('identity.embedded', identity.embedded, discovery, /"device_authorization_endpoint"/)]
+      : []),
+    ...(acme?.listen
+      ? [
+          http(
+            'acme',
+            { listen: acme.listen, tls: undefined },
+            '/.well-known/acme-challenge/check',
+            /There is no such challenge/,
+          ),
+        ]
       : []),
     ...(console ? [http('console', console, '/healthz', health)] : []),
     ...(metrics ? [http('metrics', metrics, '/healthz', /Metrics are at GET \/metrics/)] : []),

@@ -1,6 +1,6 @@
 /** Listening: addresses, TLS, and stopping without cutting requests short. */
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../domain/error.ts';
@@ -11,11 +11,17 @@ export interface ListenOptions {
   name: string;
   host: string;
   port: number;
-  tls?: { cert: Buffer; key: Buffer } | undefined;
+  tls?: { cert: Buffer; key: Buffer } | LiveTls | undefined;
   /** How many may be connected; anybody, as often as they like, when left out. */
   limit?: ConnectionLimit;
   /** Where they differ from the usual ones. */
   deadlines?: Partial<Deadlines>;
+}
+
+/** TLS whose certificate changes while it is used, and may not be there yet. */
+export interface LiveTls {
+  /** Takes a server in hand that has just been made. */
+  attach(server: TlsServer): void;
 }
 
 export interface Listener {
@@ -90,14 +96,22 @@ function createHttpServer(options: ListenOptions, deadlines: Deadlines, handler:
   };
   const named = requireHost(handler);
   const listener = options.limit ? limitRequests(named, options.limit) : named;
-  const server: Server = options.tls
-    ? createTlsServer(
-        { ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts },
-        listener,
-      )
+  const server = options.tls
+    ? createSecureServer(options.tls, { handshakeTimeout: headersMs, ...timeouts }, listener)
     : createServer(timeouts, listener);
   // Off by default; a client that never reads its reply would keep its connection.
   server.timeout = idleMs;
+  return server;
+}
+
+function createSecureServer(
+  tls: NonNullable<ListenOptions['tls']>,
+  timeouts: object,
+  listener: RequestListener,
+): Server {
+  const isLive = 'attach' in tls;
+  const server = createTlsServer({ ...(isLive ? {} : tls), minVersion: 'TLSv1.2', ...timeouts }, listener);
+  if (isLive) tls.attach(server);
   return server;
 }
 

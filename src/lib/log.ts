@@ -60,6 +60,10 @@ export interface LogEvents {
   'serve.notify.failed': { message: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
   'certificate.ended': { setting: string; file: string; endsAt: string; message: string };
+  /** There is no certificate yet. */
+  'acme.waiting': { hosts: readonly string[]; message: string };
+  'acme.obtained': { hosts: readonly string[]; endsAt: string; message: string };
+  'acme.failed': { hosts: readonly string[]; failures: number; retryAt: string; message: string };
   /** A warning of Node itself. */
   'process.warning': { name: string; message: string };
   /** Nobody caught it, which ended the process. */

@@ -91,6 +91,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
       console: undefined,
       embedded: http(8082),
     },
+    acme: undefined,
     access: {},
     retention: {},
     trustedProxies: [],
@@ -354,7 +355,8 @@ for (const [what, text, url] of accepted) {
 }
 
 test('what TLS needs is read from the files, which are relative to the configuration', () => {
-  assert.equal(read(`platform: { ${tls} }`).platform.tls?.cert.toString(), 'certificate');
+  const { tls: given } = read(`platform: { ${tls} }`).platform;
+  assert.equal(given && 'cert' in given && given.cert.toString(), 'certificate');
 });
 
 const notLoopback = (name: string, host: string) =>
@@ -363,7 +365,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, metrics, console, seed.',
+    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, seed.',
   ],
   [
     'an unknown key',

@@ -1,0 +1,74 @@
+/**
+ * Certificates that the service obtains by itself from an authority (ACME, RFC 8555).
+ *
+ * Owns: the account at the authority, orders, the answers to its challenges, the certificate's file, and when it is renewed. Must
+ * not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting: without a certificate
+ * nobody can connect, and with an old one everything goes on.
+ *
+ * The flow: renewal.ts looks whether a certificate is due (schedule.ts) → order.ts orders one through `acme-client`, whose requests
+ * go over requests.ts → the authority asks for the answers, in the clear (responder.ts) or over TLS (tls.ts) → files.ts
+ * keeps it → tls.ts gives it to the listeners.
+ */
+import type { RequestListener } from 'node:http';
+import type { LiveTls } from '../http/listen.ts';
+import type { Logger } from '../lib/log.ts';
+import { readCertificate } from './files.ts';
+import { type OrderOptions, orderCertificate } from './order.ts';
+import { Renewal } from './renewal.ts';
+import { createResponder } from './responder.ts';
+import { createTls } from './tls.ts';
+
+export interface AcmeOptions extends OrderOptions {
+  dataDir: string;
+  /** Where people are sent who come to `handler` otherwise: the origins of the HTTPS listeners. */
+  origins: readonly string[];
+  log: Logger;
+  now(): number;
+  /** Milliseconds until the next attempt after so many failures in a row, where it is not the usual. */
+  retryMs?: (failures: number) => number;
+}
+
+export interface Acme {
+  /** For the listeners. */
+  tls: LiveTls;
+  /** Answers HTTP-01, and sends everybody else to HTTPS. */
+  handler: RequestListener;
+  /** Why nobody can connect to the listeners, as a sentence; undefined once there is a certificate. */
+  readonly obstacle: string | undefined;
+  /** Obtains what is due from now on: the listeners must answer. */
+  begin(): void;
+  stop(): void;
+}
+
+export function createAcme(options: AcmeOptions): Acme {
+  const { dataDir, hosts, log } = options;
+  const tokens = new Map<string, string>();
+  const tls = createTls(readCertificate(dataDir)?.pem);
+  const isReady = () => tls.hasCertificate;
+  const renewal = new Renewal({
+    ...options,
+    order: (account, signal) =>
+      orderCertificate(account, {
+        ...options,
+        signal,
+        async answer({ type, token, host }, keyAuthorization) {
+          if (type === 'tls-alpn-01') return tls.answer(host, keyAuthorization);
+          tokens.set(token, keyAuthorization);
+          return () => void tokens.delete(token);
+        },
+      }),
+    onObtained: (pem) => tls.use(pem),
+  });
+  const obstacle = `There is no TLS certificate yet for ${hosts.join(', ')}: it is being obtained (acme in the log).`;
+  if (!isReady())
+    log.warn('acme.waiting', { hosts, message: `${obstacle} Nobody can connect over HTTPS until then.` });
+  return {
+    tls,
+    handler: createResponder({ tokens, origins: options.origins, isReady }),
+    get obstacle() {
+      return isReady() ? undefined : obstacle;
+    },
+    begin: () => renewal.begin(),
+    stop: () => renewal.stop(),
+  };
+}

@@ -1,0 +1,269 @@
+/** Certificates that the service obtains by itself, from an authority that really asks. */
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { connect as connectTcp } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { connect } from 'node:tls';
+import { type Acme, createAcme } from '../../src/acme/index.ts';
+import { listen } from '../../src/http/listen.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { startTestAcme, type TestAcme } from '../support/acme.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+
+const dayMs = 86_400_000;
+const hosts = ['gpu.physics.example', 'login.physics.example'];
+
+interface Service {
+  acme: Acme;
+  port: number;
+  httpPort: number;
+  dataDir: string;
+  lines: Record<string, unknown>[];
+  /** Days that have passed. */
+  later: { days: number };
+  /** As a new process on the same data. */
+  restart(): void;
+}
+
+/** The authority, an HTTPS listener and one for HTTP-01. */
+async function serve(
+  t: TestContext,
+  challenge: 'http-01' | 'tls-alpn-01',
+  fault: TestAcme['fault'] = 'none',
+): Promise<{ authority: TestAcme; service: Service }> {
+  const place = temporaryDirectory();
+  t.after(() => place[Symbol.dispose]());
+  const authority = await startTestAcme(place.path);
+  t.after(() => authority[Symbol.asyncDispose]());
+  authority.fault = fault;
+  const later = { days: 0 };
+  const lines: Record<string, unknown>[] = [];
+  const make = () =>
+    createAcme({
+      directory: authority.directory,
+      authority: authority.ca,
+      email: 'ops@physics.example',
+      challenge,
+      hosts,
+      externalAccount: undefined,
+      dataDir: place.path,
+      origins: ['https://gpu.physics.example:8443', 'https://login.physics.example'],
+      log: createLogger('info', (line) => lines.push(JSON.parse(line))),
+      now: () => Date.now() + later.days * dayMs,
+      retryMs: () => 100,
+    });
+  const service = { acme: make(), dataDir: place.path, lines, later } as unknown as Service;
+  const live = { attach: (server: Parameters<Acme['tls']['attach']>[0]) => service.acme.tls.attach(server) };
+  const https = await listen((_, response) => response.end('served'), {
+    name: 'https',
+    host: '127.0.0.1',
+    port: 0,
+    tls: live,
+  });
+  const http = await listen((...args) => service.acme.handler(...args), {
+    name: 'http',
+    host: '127.0.0.1',
+    port: 0,
+  });
+  authority.ports = { http: http.port, tls: https.port };
+  t.after(async () => {
+    service.acme.stop();
+    await Promise.all([https.stop(0), http.stop(0)]);
+  });
+  const restart = () => {
+    service.acme.stop();
+    service.acme = make();
+  };
+  return { authority, service: Object.assign(service, { port: https.port, httpPort: http.port, restart }) };
+}
+
+/** What the listener answers a client who trusts the authority. */
+function ask({ port }: Service, ca: string, servername = 'gpu.physics.example'): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port, servername, ca, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part) => {
+        text += part;
+      });
+      response.on('end', () => resolve(text));
+    }).on('error', reject);
+  });
+}
+
+const events = ({ lines }: Service, event: string) => lines.filter((line) => line['event'] === event);
+const until = (service: Service, event: string, count = 1) =>
+  eventually(
+    async () => events(service, event).length,
+    (found) => found >= count,
+    20_000,
+  );
+
+for (const challenge of ['http-01', 'tls-alpn-01'] as const)
+  test(`${challenge}: without a certificate nobody is served; then it is obtained, used and renewed`, async (t) => {
+    const { authority, service } = await serve(t, challenge);
+    assert.match(service.acme.obstacle ?? '', /There is no TLS certificate yet for gpu\.physics/);
+    assert.equal(events(service, 'acme.waiting').length, 1);
+    await assert.rejects(ask(service, authority.root));
+    service.acme.begin();
+    await until(service, 'acme.obtained');
+    assert.equal(service.acme.obstacle, undefined);
+    for (const host of hosts) assert.equal(await ask(service, authority.root, host), 'served');
+    for (const name of ['acme_certificate.pem', 'acme_account.pem', 'acme.json'])
+      assert.equal(statSync(join(service.dataDir, 'keys', name)).mode & 0o777, 0o600);
+    const file = join(service.dataDir, 'keys/acme_certificate.pem');
+    const serial = () => new X509Certificate(readFileSync(file)).serialNumber;
+    const first = serial();
+
+    service.later.days = 59;
+    service.acme.begin();
+    await new Promise((done) => setTimeout(done, 100));
+    assert.equal(serial(), first, 'a third of its life is left');
+    service.later.days = 61;
+    service.acme.begin();
+    await until(service, 'acme.obtained', 2);
+    assert.notEqual(serial(), first);
+    assert.equal(await served(service), serial(), 'it is used without a new start');
+  });
+
+/** The serial number of the certificate that a client gets. */
+async function served({ port }: Service, protocols?: string[]): Promise<string> {
+  const socket = connect({
+    host: '127.0.0.1',
+    port,
+    servername: hosts[0],
+    rejectUnauthorized: false,
+    ...(protocols && { ALPNProtocols: protocols }),
+  });
+  await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
+}
+
+test('while the authority asks over TLS, everybody else gets the usual certificate', async (t) => {
+  const { authority, service } = await serve(t, 'tls-alpn-01');
+  service.acme.begin();
+  await until(service, 'acme.obtained');
+  const usual = await served(service);
+  const undo = await (
+    service.acme.tls as unknown as { answer(host: string, text: string): Promise<() => void> }
+  ).answer(hosts[0] ?? '', 'token.thumbprint');
+  assert.equal(await served(service), usual);
+  assert.equal(await served(service, ['http/1.1']), usual);
+  assert.notEqual(await served(service, ['acme-tls/1']), usual);
+  assert.equal(await ask(service, authority.root), 'served');
+  // What is no hello, and half of one.
+  for (const bytes of [
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    Buffer.from([22, 3, 1, 2, 0, 1]),
+    Buffer.alloc(20_000, 22),
+  ]) {
+    const socket = connectTcp(service.port, '127.0.0.1').on('error', () => {});
+    socket.end(bytes);
+    await new Promise((done) => socket.once('close', done).resume());
+  }
+  undo();
+  assert.equal(await served(service), usual);
+});
+
+test('HTTP-01: only challenges are answered; known names are sent to HTTPS once it can be used', async (t) => {
+  const { service } = await serve(t, 'http-01');
+  const at = async (path: string, host: string, method = 'GET') => {
+    const { request } = await import('node:http');
+    return new Promise<string>((resolve, reject) => {
+      request({ host: '127.0.0.1', port: service.httpPort, path, method, headers: { host } }, (response) => {
+        response.resume();
+        resolve(`${response.statusCode} ${response.headers.location ?? ''}`.trim());
+      })
+        .on('error', reject)
+        .end();
+    });
+  };
+  assert.equal(await at('/me', 'gpu.physics.example'), '503');
+  service.acme.begin();
+  await until(service, 'acme.obtained');
+  assert.equal(await at('/me?a=b', 'gpu.physics.example:80'), '308 https://gpu.physics.example:8443/me?a=b');
+  assert.equal(await at('/me', 'LOGIN.physics.example'), '308 https://login.physics.example/me');
+  assert.equal(
+    await at('//evil.example/', 'login.physics.example'),
+    '308 https://login.physics.example//evil.example/',
+  );
+  assert.equal(await at('/me', 'evil.example'), '404');
+  assert.equal(await at('/.well-known/acme-challenge/other', 'gpu.physics.example'), '404');
+  assert.equal(await at('/me', 'gpu.physics.example', 'POST'), '405');
+});
+
+for (const [fault, words] of [
+  [
+    'busy',
+    /No certificate could be obtained from 127\.0\.0\.1:\d+: Attempting to read ACME directory returned error 503/,
+  ],
+  ['rate limit', /too many certificates already issued\. It is tried again at .*There is none yet/],
+  ['refuses names', /gpu\.physics\.example is not for us/],
+] as const)
+  test(`an authority with the fault “${fault}” is told in words and tried again`, async (t) => {
+    const { authority, service } = await serve(t, 'http-01', fault);
+    service.acme.begin();
+    await until(service, 'acme.failed');
+    const [line] = events(service, 'acme.failed');
+    assert.match(String(line?.['message']), words);
+    const waitMs = Date.parse(String(line?.['retryAt'])) - Date.now();
+    if (fault === 'rate limit') assert.ok(waitMs > 3_500_000, 'as it was asked to');
+    if (fault === 'busy') assert.ok(waitMs > 20_000);
+    if (fault !== 'refuses names') {
+      // A process that crashes and starts again does not ask again.
+      const asked = authority.requests.get('directory');
+      service.restart();
+      service.acme.begin();
+      await new Promise((done) => setTimeout(done, 300));
+      assert.equal(authority.requests.get('directory'), asked);
+      return;
+    }
+    authority.fault = 'none';
+    await until(service, 'acme.obtained');
+  });
+
+test('a challenge that is not answered is told with what the authority saw', async (t) => {
+  const { authority, service } = await serve(t, 'http-01');
+  const { http } = authority.ports;
+  authority.ports.http = authority.ports.tls;
+  service.acme.begin();
+  await until(service, 'acme.failed');
+  assert.match(
+    String(events(service, 'acme.failed')[0]?.['message']),
+    /the authority did not accept gpu\.physics\.example: gpu\.physics\.example: /,
+  );
+  authority.ports.http = http;
+  await until(service, 'acme.obtained');
+});
+
+test('a certificate that is there is used while the authority is down or never answers, also after a new start', async (t) => {
+  const { authority, service } = await serve(t, 'http-01');
+  service.acme.begin();
+  await until(service, 'acme.obtained');
+  authority.fault = 'silent';
+  service.later.days = 70;
+  service.restart();
+  assert.equal(service.acme.obstacle, undefined);
+  service.acme.begin();
+  await eventually(
+    async () => authority.requests.get('directory'),
+    (count = 0) => count > 1,
+  );
+  assert.equal(await ask(service, authority.root), 'served');
+  service.acme.stop();
+  assert.equal(events(service, 'acme.failed').length, 0, 'a stop is no failure');
+
+  await t.test('one that is damaged is obtained anew', async () => {
+    authority.fault = 'none';
+    writeFileSync(join(service.dataDir, 'keys/acme_certificate.pem'), 'half');
+    service.restart();
+    assert.match(service.acme.obstacle ?? '', /no TLS certificate yet/);
+    service.acme.begin();
+    await until(service, 'acme.obtained', 2);
+  });
+});
