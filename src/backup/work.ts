@@ -1,5 +1,5 @@
 /** Where a backup is made before it is kept, and put before it is restored: as secret as the data directory it is in. */
-import { mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../domain/error.ts';
 import { lockBackups } from '../store/lock.ts';
@@ -35,6 +35,8 @@ export async function withWorkDir<T>(dataDir: string, work: (directory: string) 
 
 /** Removes what was left behind, unless it is in use. */
 export function clearWorkDir(dataDir: string): void {
+  // A service on a full disk starts, too.
+  if (!existsSync(join(workDirOf(dataDir), 'content'))) return;
   const unlock = lockBackups(dataDir);
   if (unlock) clear(workDirOf(dataDir));
   unlock?.();

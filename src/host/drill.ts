@@ -1,5 +1,5 @@
 /** `andromeda restore --drill`: whether the newest backup could be restored, tried beside everything else. */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { obtainBackup } from '../backup/obtain.ts';
@@ -80,11 +80,9 @@ async function* rehearse(
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
     const pid = Number(name.slice(prefix.length).split('-')[0]);
-    if (existsSync(`/proc/${pid}`)) continue;
-    try {
-      rmSync(join(tmpdir(), name), { recursive: true, force: true });
-    } catch {
-      // Somebody else's.
-    }
+    const path = join(tmpdir(), name);
+    // In a directory that everybody writes to, a name proves nothing.
+    const isOurs = lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid?.();
+    if (isOurs && !existsSync(`/proc/${pid}`)) rmSync(path, { recursive: true, force: true });
   }
 }

@@ -128,6 +128,13 @@ test('a service that is stopped within a backup leaves nothing that counts, and 
   assert.ok(!existsSync(content));
 });
 
+test('where no backups are wanted, nothing is written: the disk may be full', async () => {
+  await using opened = await openTestStore();
+  const before = readdirSync(opened.dataDir);
+  await start(opened.dataDir, undefined).stop();
+  assert.deepEqual(readdirSync(opened.dataDir), before);
+});
+
 test('the process that makes a backup ends with the service, however that ends', async () => {
   const child = spawn(process.execPath, backupArguments(), { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   child.disconnect();
