@@ -17,6 +17,8 @@ const entries = [
   'src/main.ts',
   'src/sync/drivers/simulated/login-node/main.ts',
   'src/sync/drivers/kubernetes/client.ts',
+  'src/acme/order.ts',
+  'src/acme/tls.ts',
 ];
 const shared = ['src/domain/error.ts'];
 /** Parts that run on threads of their own. */

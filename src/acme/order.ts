@@ -44,7 +44,7 @@ export async function orderCertificate(
   const requests = createRequests(options, options.now);
   try {
     // Half a megabyte of code, which only this needs.
-    const acme = (await import('acme-client')).default;
+    const { acme } = await import('./library.ts');
     acme.axios.defaults.adapter = requests.adapter as never;
     const client = new acme.Client({
       directoryUrl: directory,

@@ -66,7 +66,7 @@ export function createTls(pem: Buffer | undefined): AcmeTls {
       for (const server of servers) give(server);
     },
     async answer(host, keyAuthorization) {
-      const { crypto } = (await import('acme-client')).default;
+      const { crypto } = (await import('./library.ts')).acme;
       const [key, cert] = await crypto.createAlpnCertificate(
         { identifier: { type: 'dns', value: host } } as never,
         keyAuthorization,
