@@ -30,7 +30,7 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
       assert.equal(await shell(host, 'awk -F: \'$1 == "ada" { print $2 }\' /etc/shadow'), '*', 'no password');
     }
     assert.deepEqual(await associations(lab), ['ada', 'bob']);
-    assert.equal(await shell('head', 'runuser -u ada -- srun hostname'), 'a1');
+    assert.equal(await shell('head', 'runuser -u ada -- srun -Q hostname'), 'a1');
   });
 
   await t.test('applying it again changes nothing, and costs one round trip a host', async () => {
@@ -108,7 +108,7 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
   await t.test('a person removed and added again has their number, files and association', async () => {
     await beta.apply(manifest([ada, bob]));
     assert.equal(await shell('head', 'id -u bob; cat /home/bob/file'), '30002\nmine');
-    assert.equal(await shell('head', 'runuser -u bob -- srun id -un'), 'bob');
+    assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un'), 'bob');
   });
 
   await t.test('another shell is set; one that a host lacks is /bin/bash there', async () => {
@@ -146,7 +146,7 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
         ],
       );
       assert.equal(await shell('head', 'id -u cleo; stat -c %u /home/gus'), '1500\n1500');
-      assert.equal(await shell('head', 'runuser -u hal -- srun id -un'), 'hal');
+      assert.equal(await shell('head', 'runuser -u hal -- srun -Q id -un'), 'hal');
       // Gone by hand, it is taken up without another change.
       await shell('head', 'userdel cleo; groupdel stranger; rmdir /home/gus');
       await shell('a1', 'userdel other');
@@ -173,8 +173,8 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
     assert.deepEqual([report.drifted, report.failure], [undefined, null]);
     assert.equal(await shell('a1', 'id -u ada'), '30001');
     assert.equal(await shell('a2', 'awk -F: \'$1 == "hal" { print $8 }\' /etc/shadow'), '1');
-    assert.equal(await shell('head', 'runuser -u bob -- srun id -un; stat -c %U /home/ada'), 'bob\nada');
-    assert.equal(await shell('head', 'runuser -u ada -- srun id -un'), 'ada');
+    assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un; stat -c %U /home/ada'), 'bob\nada');
+    assert.equal(await shell('head', 'runuser -u ada -- srun -Q id -un'), 'ada');
   });
 
   await t.test('release takes away everything of ours but homes', async () => {

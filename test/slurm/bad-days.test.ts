@@ -38,7 +38,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
     const report = await beta.apply(next);
     assert.deepEqual([report.manifestGeneration, report.failure], [next.generation, null]);
     assert.deepEqual(await accountsOn(lab, 'a1'), ['ada:30001']);
-    assert.equal(await shell('head', 'runuser -u bob -- srun -w a2 id -un'), 'bob');
+    assert.equal(await shell('head', 'runuser -u bob -- srun -Q -w a2 id -un'), 'bob');
     sshd.back();
     assert.equal((await beta.observe()).drifted, true);
     assert.equal((await beta.apply(next)).drifted, undefined);

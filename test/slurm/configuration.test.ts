@@ -63,7 +63,7 @@ test('the configuration of a Slurm cluster', {
       assert.deepEqual([pid('slurmctld'), pid('slurmd-a1')], before, 'nothing restarted');
       assert.deepEqual(live.ended, []);
       assert.equal(await stateOf(job), 'RUNNING');
-      const next = await shell('head', "runuser -u ada -- srun sh -c 'echo $SLURM_JOB_ID'");
+      const next = await shell('head', "runuser -u ada -- srun -Q sh -c 'echo $SLURM_JOB_ID'");
       assert.deepEqual(
         file('../marks').trim().split('\n'),
         ['login', `prolog ${next}`],

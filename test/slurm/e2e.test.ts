@@ -33,7 +33,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm, timeout: 230_000 
     await t.test(
       'a member with a key logs in to the real sshd, runs srun and submits with sbatch',
       async () => {
-        const login = await abe.ssh([abe.target, 'id -un; hostname; pwd; srun hostname']);
+        const login = await abe.ssh([abe.target, 'id -un; hostname; pwd; srun -Q hostname']);
         assert.deepEqual([login.status, login.out, login.err], [0, 'abe\nhead\n/home/abe\na1\n', '']);
         const batch = await abe.ssh([abe.target, 'sbatch --wrap "hostname > out; id -un >> out"']);
         assert.match(batch.out, /Submitted batch job \d+/);
@@ -77,7 +77,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm, timeout: 230_000 
       const { body: eve } = await service.business('/me', { as: 'eve' });
       await permit(service, { orgId: abe.orgId, userId: eve.user.id }, ['clusters.ssh']);
       using person = await sshPerson(service, 'eve', patienceMs);
-      assert.equal((await person.ssh([person.target, 'srun id -un'])).out, 'eve\n');
+      assert.equal((await person.ssh([person.target, 'srun -Q id -un'])).out, 'eve\n');
       open.child.stdin?.end('still here\n');
       const ended = await open.ended;
       assert.deepEqual([ended.status, ended.out, ended.err], [0, 'in\nstill here\n', '']);
@@ -152,7 +152,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm, timeout: 230_000 
       assert.equal((await accessList(service, abe.orgId)).state, 'failed');
       const { body } = await service.business('/operator/clusters', { as: 'root' });
       assert.match(body.clusters[0].failure, /unrecognized key: Nonsense/);
-      const job = await abe.ssh([abe.target, 'srun hostname']);
+      const job = await abe.ssh([abe.target, 'srun -Q hostname']);
       assert.deepEqual([job.status, job.out, job.err], [0, 'a1\n', ''], 'people go on');
       await put({});
       await ready((one) => one?.['status'] === 'True');

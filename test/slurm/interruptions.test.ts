@@ -53,7 +53,7 @@ test('interruptions of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, as
     lab.control('start', 'slurmctld');
     assert.equal((await beta.apply(next)).scheduler?.ready?.status, 'True');
     await converged([ada, bob]);
-    assert.equal(await shell('head', 'runuser -u bob -- srun id -un 2> /dev/null'), 'bob');
+    assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un 2> /dev/null'), 'bob');
   });
 
   await t.test('accounting that was left half done is finished', async () => {
@@ -111,6 +111,6 @@ test('interruptions of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, as
     await converged(people);
     // What was there before the last edit: everyone came with one, for each costs many flushes of the disk.
     for (const host of hosts) assert.equal(await shell(host, 'grep -c ^q /etc/passwd-'), '0', host);
-    assert.equal(await shell('head', 'runuser -u q199 -- srun id -un 2> /dev/null'), 'q199');
+    assert.equal(await shell('head', 'runuser -u q199 -- srun -Q id -un 2> /dev/null'), 'q199');
   });
 });

@@ -39,7 +39,7 @@ test("people's own login nodes, and fifty first keys", { skip: noSlurm, timeout:
       assert.equal((await abe.access())['login_mode'], 'PerUser');
       assert.equal((await abe.ssh([abe.target, 'hostname; id -un'])).out, 'abe\nabe\n');
       using ada = await sshPerson(service, 'ada', patienceMs);
-      assert.equal((await ada.ssh([ada.target, 'hostname; srun hostname'])).out, 'ada\na1\n');
+      assert.equal((await ada.ssh([ada.target, 'hostname; srun -Q hostname'])).out, 'ada\na1\n');
     });
 
     await t.test(

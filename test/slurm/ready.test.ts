@@ -44,7 +44,7 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm, timeout: 230_00
         const first = await Promise.all(
           people.map(async (coming) => {
             using person = await coming;
-            return await person.ssh([person.target, 'id -un; id -Gn; pwd; srun id -un']);
+            return await person.ssh([person.target, 'id -un; id -Gn; pwd; srun -Q id -un']);
           }),
         );
         assert.deepEqual(
