@@ -60,6 +60,7 @@ test('every admin command explains itself, with an example', () => {
     ...['list', 'close'].map((verb) => `session ${verb}`),
     ...['key', 'sshd'].map((verb) => `gateway ${verb}`),
     'bootstrap',
+    ...['list', 'announce', 'switch', 'back', 'withdraw', 'retire'].map((verb) => `key ${verb}`),
   ]);
 });
 
