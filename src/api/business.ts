@@ -228,6 +228,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What every member was granted
+         * @description As for one member, for all of them, oldest membership first. Needs `members.manage`.
+         */
+        get: operations["listMemberPermissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}/clusters/{clusterID}": {
         parameters: {
             query?: never;
@@ -2280,6 +2300,31 @@ export interface operations {
         requestBody: components["requestBodies"]["MemberPermissions"];
         responses: {
             200: components["responses"]["MemberPermissions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    listMemberPermissions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The members */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        members: components["schemas"]["MemberPermissions"][];
+                    };
+                };
+            };
             default: components["responses"]["Error"];
         };
     };

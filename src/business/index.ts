@@ -13,6 +13,7 @@ import { getMe } from './me.ts';
 import {
   getMemberKubernetesAccess,
   getMemberPermissions,
+  listMemberPermissions,
   operatorSetMemberPermissions,
   setMemberPermissions,
 } from './member-permissions.ts';
@@ -96,6 +97,7 @@ export const businessOperations = {
   listMembers,
   getMemberKubernetesAccess,
   getMemberPermissions,
+  listMemberPermissions,
   setMemberPermissions,
   addMember,
   setMemberRole,

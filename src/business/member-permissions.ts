@@ -6,12 +6,18 @@ import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
 import { sidesOf } from '../domain/side.ts';
+import { cached } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import { findKubernetesAccessOf } from '../store/kubernetes-access.ts';
 import { updateMemberPermissions } from '../store/membership-changes.ts';
-import { findMembership, listGrantedPermissions } from '../store/memberships.ts';
+import {
+  findMembership,
+  listAllGrantedPermissions,
+  listGrantedPermissions,
+  listMembers,
+} from '../store/memberships.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
@@ -25,6 +31,31 @@ export async function getMemberPermissions(
   if (!own) throw organizationNotFound();
   if (path.userID !== caller.userId) requireManager(own.permissions);
   return permissionsBody(store.read, path.orgID, path.userID);
+}
+
+/** The same of every member, for those who may grant. */
+export async function listMemberPermissions(
+  { store }: BusinessDeps,
+  { caller, path }: BusinessRequest<'listMemberPermissions'>,
+): Promise<BusinessReply<'listMemberPermissions'>> {
+  const { orgID: organizationId } = path;
+  const own = await findMembership(store.read, organizationId, caller.userId);
+  if (!own) throw organizationNotFound();
+  requireManager(own.permissions);
+  return cached(store, `permissions/${organizationId}`, async () => {
+    const [members, granted] = await Promise.all([
+      listMembers(store.read, organizationId),
+      listAllGrantedPermissions(store.read, organizationId),
+    ]);
+    return {
+      members: members.map(({ userId, role }) => ({
+        organization_id: organizationId,
+        user_id: userId,
+        role,
+        permissions: role === 'member' ? (granted.get(userId) ?? []) : [roleKeys[role]],
+      })),
+    };
+  });
 }
 
 /** Makes a member's permissions exactly the set sent. */

@@ -173,3 +173,23 @@ test('permissions', async (t) => {
     await eventually(mode, (found) => found === undefined);
   });
 });
+
+test('who may grant reads what every member was granted, at once', async () => {
+  await using app = await startTestApp();
+  const { body: me } = await app.business('/me', { as: 'ada' });
+  const path = `/organizations/${me.memberships[0].org_id}/permissions`;
+  const { status, body } = await app.business(path, { as: 'ada' });
+  assert.equal(status, 200);
+  const { body: bob } = await app.business('/me', { as: 'bob' });
+  assert.deepEqual(
+    body.members.map((one: { role: string; permissions: string[] }) => [one.role, one.permissions]),
+    [
+      ['owner', ['organization.owner']],
+      ['member', ['clusters.read', 'clusters.ssh']],
+      ['member', []],
+    ],
+  );
+  assert.equal(body.members[1].user_id, bob.user.id);
+  assert.equal((await app.business(path, { as: 'bob' })).status, 403);
+  assert.equal((await app.business(path)).status, 401);
+});

@@ -12,12 +12,25 @@ const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYml
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
   ...physics,
-  users: [...(physics.users ?? []), { email: 'ada@physics.example', name: `Ada ${evil}` }],
+  users: [
+    ...(physics.users ?? []),
+    { email: 'ada@physics.example', name: `Ada ${evil}`, staff: ['staff.operate'] },
+  ],
   organizations: physics.organizations?.map((one) => (one.slug === 'physics' ? { ...one, name: evil } : one)),
 } as typeof physics;
 
 /** Every page, for the checks that hold for all of them. */
-const pages = ['/', '/access', '/keys', '/clusters', `/clusters/${alpha}`, '/security'];
+const pages = [
+  '/',
+  '/access',
+  '/keys',
+  '/clusters',
+  `/clusters/${alpha}`,
+  '/members',
+  '/operator',
+  '/audit',
+  '/security',
+];
 
 let app: ConsoleApp;
 let browser: Browser;

@@ -54,11 +54,32 @@ export async function own<T>(method: 'GET' | 'POST', path: string): Promise<T> {
   return bodyOf<T>({ response, ...(response.ok ? { data: body } : { error: body }) });
 }
 
-/** The page that a signed-out person is sent to, once. */
+let isLeaving = false;
+let wasSignedIn = false;
+
+/** From here on a session that ends is told, and does not begin another by itself. */
+export function noteSignedIn(): void {
+  wasSignedIn = true;
+}
+
+/** What is refused from here on leads nowhere. */
+export function holdStill(): void {
+  isLeaving = true;
+}
+
+/** Leaves for good: what is refused meanwhile leads nowhere else. */
+export function leaveFor(url: string): void {
+  isLeaving = true;
+  window.location.assign(url);
+}
+
+/** Nobody is signed in: to the issuer or, where somebody was until now, to a page that says so. */
 export function goToSignIn(): void {
   const { pathname, search, hash } = window.location;
-  if (pathname === '/signed-out') return;
-  window.location.assign(`/sign-in?to=${encodeURIComponent(pathname + search + hash)}`);
+  if (isLeaving || pathname === '/signed-out') return;
+  isLeaving = true;
+  const to = encodeURIComponent(pathname + search + hash);
+  window.location.assign(wasSignedIn ? '/signed-out?why=ended' : `/sign-in?to=${to}`);
 }
 
 export function isSignedOut(error: unknown): boolean {

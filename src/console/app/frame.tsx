@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState, useSyncExternalStore } from 'react';
-import { goToSignIn, own, queryClient } from './api.ts';
+import { holdStill, leaveFor, noteSignedIn, own, queryClient } from './api.ts';
 import { listen, liveState, watchLive } from './live.ts';
 import { Loaded } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
@@ -19,7 +19,10 @@ export function Frame() {
 function Framed({ me }: { me: Me }) {
   const { org } = useSearch({ from: '/frame' });
   // Not before it is known that somebody is signed in.
-  useEffect(() => listen(queryClient), []);
+  useEffect(() => {
+    noteSignedIn();
+    listen(queryClient);
+  }, []);
   const who = whoIs(me, org);
   const [open, setOpen] = useState<'palette' | 'help'>();
   const items = menu.filter((item) => item.isFor(who));
@@ -125,9 +128,10 @@ function Person({ me }: { me: Me }) {
 }
 
 async function signOut(): Promise<void> {
-  const { url } = await own<{ url: string }>('POST', '/sign-out').catch(() => ({ url: '' }));
-  if (url === '') goToSignIn();
-  else window.location.assign(url);
+  // The stream says that the session is over before the answer is here.
+  holdStill();
+  const { url } = await own<{ url: string }>('POST', '/sign-out').catch(() => ({ url: '/signed-out' }));
+  leaveFor(url);
 }
 
 export function Mark() {

@@ -95,3 +95,46 @@ export interface BrowserSession {
 
 export const readSessions = () =>
   read(['sessions'], ['me'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
+
+export const readMembers = (orgID: string) =>
+  read(['members', orgID], [`members/${orgID}`, 'me'], async () =>
+    bodyOf(await business.GET('/organizations/{orgID}/members', { params: { path: { orgID } } })),
+  );
+
+/** Null for who may not grant. */
+export const readMemberPermissions = (orgID: string) =>
+  read(['member-permissions', orgID], [`members/${orgID}`, 'me'], async () => {
+    const answer = await business.GET('/organizations/{orgID}/permissions', { params: { path: { orgID } } });
+    return answer.response.status === 403 ? null : bodyOf(answer);
+  });
+
+export const readCatalog = () =>
+  read(['catalog'], [], async () => bodyOf(await business.GET('/permission-profiles')));
+
+export const readOperatorClusters = () =>
+  read(['operator', 'clusters'], ['installation'], async () =>
+    bodyOf(await business.GET('/operator/clusters')),
+  );
+
+export const readOpenSessions = () =>
+  read(['operator', 'sessions'], ['installation'], async () =>
+    bodyOf(await business.GET('/operator/sessions')),
+  );
+
+/** The newest entries first: the last of the trail, or of a month where they are filtered. */
+export const readAudit = (filter: { person?: string; cluster?: string }) =>
+  read(['operator', 'audit', filter], ['installation'], async () => {
+    const isFiltered = filter.person !== undefined || filter.cluster !== undefined;
+    const monthMs = 31 * 86_400_000;
+    const query = isFiltered
+      ? { ...filter, from: new Date(Date.now() - monthMs).toISOString(), limit: 1000 }
+      : { after: Math.max(0, (await readHead()).seq - mostEntries), limit: mostEntries };
+    const { entries } = bodyOf(await business.GET('/operator/audit', { params: { query } }));
+    return entries.toReversed();
+  });
+
+const mostEntries = 300;
+
+async function readHead() {
+  return bodyOf(await business.GET('/operator/audit/head'));
+}

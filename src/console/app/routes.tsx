@@ -8,10 +8,13 @@ import {
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
 import { AccessPage } from './pages/access.tsx';
+import { AuditPage } from './pages/audit.tsx';
 import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { LostPage } from './pages/lost.tsx';
+import { MembersPage } from './pages/members.tsx';
+import { OperatorPage } from './pages/operator.tsx';
 import { SecurityPage } from './pages/security.tsx';
 import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
@@ -33,6 +36,19 @@ export const menu: readonly MenuItem[] = [
   { to: '/access', name: 'My access', hint: 'Why can I not log in?', isFor: members },
   { to: '/keys', name: 'SSH keys', hint: 'Register, revoke, a lost laptop', isFor: everyone },
   { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', isFor: members },
+  { to: '/members', name: 'Members', hint: 'Who has access to what', isFor: members },
+  {
+    to: '/operator',
+    name: 'Installation',
+    hint: 'Convergence, open sessions',
+    isFor: ({ isStaff }) => isStaff,
+  },
+  {
+    to: '/audit',
+    name: 'Audit trail',
+    hint: 'Who did what',
+    isFor: ({ me }) => me.staff_keys.some((key) => key !== 'staff.read'),
+  },
   { to: '/security', name: 'Sign-ins', hint: 'Where you are signed in', isFor: everyone },
 ];
 
@@ -71,6 +87,19 @@ const cluster = createRoute({
   component: ClusterPage,
   validateSearch: texts('filter'),
 });
+const memberList = createRoute({
+  getParentRoute: () => frame,
+  path: '/members',
+  component: MembersPage,
+  validateSearch: texts('filter'),
+});
+const operator = createRoute({ getParentRoute: () => frame, path: '/operator', component: OperatorPage });
+const audit = createRoute({
+  getParentRoute: () => frame,
+  path: '/audit',
+  component: AuditPage,
+  validateSearch: texts('person', 'cluster', 'filter'),
+});
 const security = createRoute({ getParentRoute: () => frame, path: '/security', component: SecurityPage });
 const signedOut = createRoute({
   getParentRoute: () => root,
@@ -81,7 +110,7 @@ const signedOut = createRoute({
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    frame.addChildren([start, access, keys, clusters, cluster, security]),
+    frame.addChildren([start, access, keys, clusters, cluster, memberList, operator, audit, security]),
     signedOut,
   ]),
   defaultPreload: false,

@@ -5,6 +5,7 @@ const reasons: Record<string, string> = {
   issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
   no_account: 'There is no account here for this sign-in. Ask your operator for one.',
   deactivated: 'This account is deactivated. Ask your operator.',
+  ended: 'Your session has ended: it was signed out, or nobody used it for an hour.',
   again: 'That sign-in took too long, or was begun in another window.',
   refused: 'The sign-in service did not sign you in.',
   failed: 'The sign-in failed. Try again.',

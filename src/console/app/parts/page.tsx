@@ -7,9 +7,12 @@ export function Page({
   title,
   sentence,
   actions,
+  isWide = false,
   children,
 }: {
   title: string;
+  /** For tables of many columns. */
+  isWide?: boolean;
   sentence?: ReactNode;
   actions?: ReactNode;
   children?: ReactNode;
@@ -18,7 +21,7 @@ export function Page({
     document.title = `${title} · Andromeda`;
   }, [title]);
   return (
-    <article className="page">
+    <article className={isWide ? 'page wide' : 'page'}>
       <header>
         <h1>{title}</h1>
         {actions && <div className="actions">{actions}</div>}

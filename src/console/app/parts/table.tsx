@@ -1,5 +1,5 @@
 /** A native table with a filter (`/`), and rows that are put on the screen as they come near it. */
-import { type ReactNode, useDeferredValue, useState } from 'react';
+import { Fragment, type ReactNode, useDeferredValue, useState } from 'react';
 
 export interface Column<Row> {
   name: string;
@@ -59,7 +59,16 @@ export function Table<Row>({
             <tr>
               {columns.map((column) => (
                 <th key={column.name} scope="col" className={column.isNumber ? 'number' : undefined}>
-                  {column.name}
+                  {column.name.split('.').map((part, index) => (
+                    <Fragment key={part}>
+                      {index > 0 && (
+                        <>
+                          .<wbr />
+                        </>
+                      )}
+                      {part}
+                    </Fragment>
+                  ))}
                 </th>
               ))}
             </tr>
