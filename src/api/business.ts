@@ -85,6 +85,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/ssh-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Your SSH sessions that are open */
+        get: operations["listMySessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/ssh-sessions/{sessionID}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Close an SSH session of yours */
+        post: operations["closeMySession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/ssh-refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Logins of yours that the gateway refused lately
+         * @description The last twenty, as far as the audit trail is kept. Only keys that are or were registered for you are known to be
+         *     yours; a key that nobody registered is refused without a record.
+         */
+        get: operations["listMyRefusals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/login-preferences": {
         parameters: {
             query?: never;
@@ -2042,6 +2097,87 @@ export interface operations {
                         ssh_key: components["schemas"]["SshKey"];
                         ssh_key_set: components["schemas"]["SshKeySet"];
                         command_id: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMySessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sessions: components["schemas"]["Session"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    closeMySession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                sessionID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session as it was */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMyRefusals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        refusals: {
+                            at: components["schemas"]["Time"];
+                            cluster_id: string | null;
+                            key_id: string;
+                            source_address: string;
+                            /** @description What the person was told */
+                            message: string;
+                        }[];
                     };
                 };
             };

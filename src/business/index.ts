@@ -75,6 +75,7 @@ import {
 import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
 import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
+import { closeMySession, listMyRefusals, listMySessions } from './ssh-sessions.ts';
 import {
   createPurchase,
   listPurchases,
@@ -109,6 +110,9 @@ export const businessOperations = {
   listSshKeys,
   registerSshKey,
   revokeSshKey,
+  listMySessions,
+  closeMySession,
+  listMyRefusals,
   quotePurchase,
   createPurchase,
   listPurchases,

@@ -104,3 +104,27 @@ export async function listAuditEntries(
   if (to !== undefined) query = query.where('e.at', '<', to);
   return (await query.orderBy('e.seq').limit(page.limit).execute()).map(withRedaction);
 }
+
+/** Logins of a person that the gateway refused, newest first. */
+export async function listRefusedLogins(
+  db: Reader,
+  userId: string,
+  limit: number,
+): Promise<
+  { at: string; clusterId: string | null; keyId: string; sourceAddress: string; message: string }[]
+> {
+  return db
+    .selectFrom('audit_entries')
+    .select([
+      'at',
+      'cluster_id as clusterId',
+      'target as keyId',
+      'source_address as sourceAddress',
+      'reason as message',
+    ])
+    .where('subject_user_id', '=', userId)
+    .where('operation', '=', 'ssh.login.refused')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}

@@ -185,3 +185,29 @@ test('an operator ends a session with a reason, which the person reads', async (
   await service.write(`/operator/sessions/${id}/close`, { as: 'root', reason });
   assert.ok((await session.ended).err.includes(reason));
 });
+
+test('people see and close their own sessions, and read which logins of theirs were refused', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  const own = async (as: string) => (await service.business('/me/ssh-sessions', { as })).body.sessions;
+  const [{ id, cluster_id: clusterId }] = await own('bob');
+  assert.equal(clusterId, alpha);
+  assert.deepEqual(await own('ada'), []);
+  const close = (as: string) => service.write(`/me/ssh-sessions/${id}/close`, { as, reason: 'done' });
+  assert.equal((await close('ada')).status, 404);
+  assert.equal((await close('bob')).status, 200);
+  assert.match((await session.ended).err, /You have closed this session/);
+
+  const { body } = await service.business('/me/ssh-keys', { as: 'bob' });
+  await service.write(`/me/ssh-keys/${body.keys[0].id}/revoke`, { as: 'bob' });
+  await bob.start([bob.target, 'true']).ended;
+  const refusals = await eventually(
+    async () => (await service.business('/me/ssh-refusals', { as: 'bob' })).body.refusals,
+    (list) => list.length > 0,
+  );
+  assert.equal(refusals[0].key_id, body.keys[0].id);
+  assert.match(refusals[0].message, /This key was revoked/);
+  assert.deepEqual((await service.business('/me/ssh-refusals', { as: 'ada' })).body.refusals, []);
+});

@@ -1,9 +1,9 @@
 /** The SSH gateway, as operators see it: its keys, and who is connected. */
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
-import type { SshSession } from '../../domain/ssh-session.ts';
 import { runCommand } from '../../store/commands.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { sessionBody } from '../ssh-sessions.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** How people and login nodes know the gateway. */
@@ -59,22 +59,4 @@ export async function operatorCloseSession(
   // Only what is in the trail is done; closing twice does no harm.
   deps.gateway.close(id, `An operator has closed this session: ${request.command.auditReason}`);
   return reply;
-}
-
-function sessionBody(session: SshSession) {
-  return {
-    id: session.id,
-    login_name: session.loginName,
-    cluster_id: session.clusterId,
-    user_id: session.userId,
-    username: session.username,
-    key_id: session.keyId,
-    fingerprint: session.fingerprint,
-    remote_address: session.remoteAddress,
-    login_node: session.loginNode,
-    opened_at: session.openedAt,
-    channels: session.channels,
-    bytes_up: session.bytesUp,
-    bytes_down: session.bytesDown,
-  };
 }

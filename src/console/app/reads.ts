@@ -138,3 +138,9 @@ const mostEntries = 300;
 async function readHead() {
   return bodyOf(await business.GET('/operator/audit/head'));
 }
+
+export const readMySshSessions = () =>
+  read(['ssh-sessions'], ['me'], async () => bodyOf(await business.GET('/me/ssh-sessions')));
+
+export const readMyRefusals = () =>
+  read(['ssh-refusals'], ['me'], async () => bodyOf(await business.GET('/me/ssh-refusals')));

@@ -5,8 +5,16 @@ import { AsCommand } from '../parts/copy.tsx';
 import { LoginLines, LoginStrip } from '../parts/login.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
-import { Reported } from '../parts/time.tsx';
-import { type ClusterItem, readClusters, readKeys, readSshAccess, type SshAccess } from '../reads.ts';
+import { Table } from '../parts/table.tsx';
+import { Age, Reported } from '../parts/time.tsx';
+import {
+  type ClusterItem,
+  readClusters,
+  readKeys,
+  readMyRefusals,
+  readSshAccess,
+  type SshAccess,
+} from '../reads.ts';
 import { obstacleOf } from '../ssh.ts';
 import { useWho } from '../who.tsx';
 
@@ -27,6 +35,7 @@ export function AccessPage() {
           )
         }
       </Loaded>
+      <Refusals clusters={clusters.data ?? []} />
     </Page>
   );
 }
@@ -138,5 +147,47 @@ function Facts({ access, clusterId }: { access: SshAccess; clusterId: string }) 
         </dd>
       </div>
     </dl>
+  );
+}
+
+function Refusals({ clusters }: { clusters: readonly ClusterItem[] }) {
+  const refusals = useQuery(readMyRefusals());
+  const names = new Map(clusters.map(({ id, spec }) => [id, spec.name]));
+  return (
+    <Panel
+      title="Refused lately"
+      tools={
+        <AsCommand
+          api="Business"
+          cli="andromeda call business GET /me/ssh-refusals"
+          operation="GET /me/ssh-refusals"
+        />
+      }
+    >
+      <Loaded of={refusals}>
+        {({ refusals: list }) =>
+          list.length === 0 ? (
+            <p className="soft">
+              The gateway has refused no key of yours lately. It does not know a key that nobody registered.
+            </p>
+          ) : (
+            <Table
+              name="refused logins"
+              rows={list}
+              id={(one) => `${one.at} ${one.key_id}`}
+              columns={[
+                { name: 'When', cell: (one) => <Age at={one.at} /> },
+                { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
+                { name: 'From', cell: (one) => one.source_address },
+                { name: 'Why', cell: (one) => one.message },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      <button type="button" className="link small" onClick={() => void refusals.refetch()}>
+        Look again
+      </button>
+    </Panel>
   );
 }

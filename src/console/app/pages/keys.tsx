@@ -6,6 +6,7 @@ import { bodyOf, business } from '../api.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
+import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -55,6 +56,7 @@ export function KeysPage() {
                 <KeyTable keys={active} revoke={setRevoking} />
               )}
             </Panel>
+            <OwnSessions />
             {last && <Dropped revoked={last} />}
             {revoked.length > 0 && (
               <Panel title="Revoked">

@@ -1,0 +1,75 @@
+/** A person's own SSH sessions, and the logins that they were refused. */
+import { DomainError } from '../domain/error.ts';
+import type { CommandReply } from '../domain/operation.ts';
+import type { SshSession } from '../domain/ssh-session.ts';
+import { listRefusedLogins } from '../store/audit.ts';
+import { runCommand } from '../store/commands.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+
+/** Those that are open, oldest first. */
+export async function listMySessions(
+  { gateway }: BusinessDeps,
+  { caller }: BusinessRequest<'listMySessions'>,
+): Promise<BusinessReply<'listMySessions'>> {
+  const own = (await gateway.sessions()).filter(({ userId }) => userId === caller.userId);
+  return { sessions: own.sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
+}
+
+/** Closes one of the caller's own; anybody else's does not exist for them. */
+export async function closeMySession(
+  deps: BusinessDeps,
+  request: BusinessRequest<'closeMySession'>,
+): Promise<CommandReply<BusinessReply<'closeMySession'>>> {
+  const { caller, path } = request;
+  const id = path.sessionID;
+  const session = (await deps.gateway.sessions()).find(
+    (one) => one.id === id && one.userId === caller.userId,
+  );
+  const reply = await runCommand(deps.store, request, {
+    operation: 'closeMySession',
+    meaning: [id],
+    about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: caller.userId }) },
+    async apply() {
+      if (!session) throw new DomainError('not_found', 'You have no such session any more.');
+      return { result: sessionBody(session), about: { details: session.loginName } };
+    },
+  });
+  if (session) deps.gateway.close(id, 'You have closed this session.');
+  return reply;
+}
+
+/** The last ones, newest first. */
+export async function listMyRefusals(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'listMyRefusals'>,
+): Promise<BusinessReply<'listMyRefusals'>> {
+  const refused = await listRefusedLogins(store.read, caller.userId, 20);
+  return {
+    refusals: refused.map(({ at, clusterId, keyId, sourceAddress, message }) => ({
+      at,
+      cluster_id: clusterId,
+      key_id: keyId,
+      source_address: sourceAddress,
+      message,
+    })),
+  };
+}
+
+/** A session as the API shows it. */
+export function sessionBody(session: SshSession) {
+  return {
+    id: session.id,
+    login_name: session.loginName,
+    cluster_id: session.clusterId,
+    user_id: session.userId,
+    username: session.username,
+    key_id: session.keyId,
+    fingerprint: session.fingerprint,
+    remote_address: session.remoteAddress,
+    login_node: session.loginNode,
+    opened_at: session.openedAt,
+    channels: session.channels,
+    bytes_up: session.bytesUp,
+    bytes_down: session.bytesDown,
+  };
+}
