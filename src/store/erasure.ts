@@ -55,6 +55,8 @@ export async function erasePerson(tx: Tx, userId: string): Promise<void> {
   for (const table of ['identities', 'unbound_identities', 'passwords'] as const) {
     await tx.db.deleteFrom(table).where('user_id', '=', userId).execute();
   }
+  // Each has an address and the name of a browser.
+  await tx.db.deleteFrom('console_sessions').where('user_id', '=', userId).execute();
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();
   // The fingerprint stays: a key is registered once.
   await tx.db
