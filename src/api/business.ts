@@ -1126,7 +1126,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The audit trail, oldest entry first
+         * The audit trail, oldest entry first unless asked otherwise
          * @description Needs `staff.audit`. Each entry carries a digest of itself and the entry before, so that a change of the past shows.
          */
         get: operations["operatorListAuditEntries"];
@@ -3985,6 +3985,8 @@ export interface operations {
                 /** @description Before */
                 to?: components["schemas"]["Time"];
                 limit?: number;
+                /** @description Which entries come first */
+                order?: "oldest" | "newest";
                 /** @description The `seq` of the last entry of the page before */
                 after?: number;
             };

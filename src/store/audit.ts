@@ -81,18 +81,19 @@ export async function findLastSeq(db: Reader): Promise<number> {
   return last?.seq ?? 0;
 }
 
-/** A page of the trail, oldest first, beginning behind `after`. */
+/** A page of the trail, beginning behind `after` in its order; 0: at its begin. Left out, the oldest come first. */
 export async function listAuditEntries(
   db: Reader,
   filter: AuditFilter,
-  page: { after: number; limit: number },
+  { after, limit, order = 'oldest' }: { after: number; limit: number; order?: 'oldest' | 'newest' },
 ): Promise<AuditListing[]> {
+  const isNewest = order === 'newest';
   let query = db
     .selectFrom('audit_entries as e')
     .innerJoin('users as u', 'u.id', 'e.actor_user_id')
     .selectAll('e')
-    .select('u.primary_email as actor_email')
-    .where('e.seq', '>', page.after);
+    .select('u.primary_email as actor_email');
+  if (after > 0 || !isNewest) query = query.where('e.seq', isNewest ? '<' : '>', after);
   const { userId, clusterId, from, to } = filter;
   if (userId !== undefined) {
     query = query.where((eb) =>
@@ -102,7 +103,11 @@ export async function listAuditEntries(
   if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
   if (from !== undefined) query = query.where('e.at', '>=', from);
   if (to !== undefined) query = query.where('e.at', '<', to);
-  return (await query.orderBy('e.seq').limit(page.limit).execute()).map(withRedaction);
+  const rows = await query
+    .orderBy('e.seq', isNewest ? 'desc' : 'asc')
+    .limit(limit)
+    .execute();
+  return rows.map(withRedaction);
 }
 
 /** Logins of a person that the gateway refused, newest first. */

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
+import { checkRefused, type Walk, walkAudit, walkWhoIsOn } from './operator-pages.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -28,6 +29,7 @@ const pages = [
   `/clusters/${alpha}`,
   '/members',
   '/operator',
+  '/who',
   '/audit',
   '/security',
 ];
@@ -70,12 +72,15 @@ async function withPerson(
   );
 }
 
-/** Goes to a page as a link does, without loading everything again. */
+/** Goes to a page as a link does, without loading everything again. Each page has a heading of its own. */
 async function show(page: Page, path: string): Promise<void> {
+  const heading = page.getByRole('heading', { level: 1 });
+  const isOther = new URL(page.url()).pathname !== path.split('?')[0];
+  const old = isOther ? await heading.innerText() : undefined;
   await page.evaluate(
     `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
-  await page.getByRole('heading', { level: 1 }).waitFor();
+  await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
 }
 
 test('on her first day a member registers a key, sees it arrive, and has the line to copy', {
@@ -134,26 +139,32 @@ test('axe finds nothing on any page in either scheme, and every page fits a narr
     await page.getByRole('button', { name: 'Register the key' }).click();
     await page.getByText('You can log in to').waitFor();
     for (const path of pages) {
-      await page.setViewportSize({ width: 1280, height: 800 });
       await show(page, path);
-      // The page's policy lets nothing wait in it.
-      const reading = page.locator('.loading');
-      while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme });
-        await page.evaluate(axe);
-        const found = (await page.evaluate(
-          `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
-            violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
-        )) as string[];
-        assert.deepEqual(found, [], `${path}, ${colorScheme}`);
-      }
-      await page.setViewportSize({ width: 320, height: 640 });
-      const width = await page.evaluate('document.documentElement.scrollWidth');
-      assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
+      await checkPage(page, path);
     }
   });
 });
+
+/** Axe finds nothing in either scheme, and the page fits a narrow screen. */
+async function checkPage(page: Page, path: string): Promise<void> {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  // The page's policy lets nothing wait in it.
+  const reading = page.locator('.loading');
+  while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(axe);
+    const found = (await page.evaluate(
+      `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
+    )) as string[];
+    assert.deepEqual(found, [], `${path}, ${colorScheme}`);
+  }
+  await page.setViewportSize({ width: 320, height: 640 });
+  const width = await page.evaluate('document.documentElement.scrollWidth');
+  assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
 
 test('with the keyboard: the palette, the help, and signing out at the issuer too', {
   skip: noBrowser,
@@ -173,4 +184,18 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.getByRole('link', { name: 'Sign in' }).click();
     await page.getByLabel('Password').waitFor();
   });
+});
+
+function walkOf(page: Page): Walk {
+  return { app, page, show: (path) => show(page, path), check: (path) => checkPage(page, path) };
+}
+
+test('an operator sees who is on, closes a session with a reason, and reads who did what', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('root', async (page) => {
+    await walkWhoIsOn(walkOf(page));
+    await walkAudit(walkOf(page));
+  });
+  await withPerson('eve', (page) => checkRefused(walkOf(page)));
 });

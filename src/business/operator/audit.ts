@@ -11,20 +11,20 @@ import { fromTime, toTime } from '../../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
-/** A page of the trail, oldest first. */
+/** A page of the trail. */
 export async function operatorListAuditEntries(
   { store }: BusinessDeps,
   { caller, query }: BusinessRequest<'operatorListAuditEntries'>,
 ): Promise<BusinessReply<'operatorListAuditEntries'>> {
   await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { person, cluster, from, to, limit = 100, after = 0 } = query;
+  const { person, cluster, from, to, order = 'oldest', limit = 100, after = 0 } = query;
   const filter = {
     userId: person === undefined ? undefined : await personOf(store.read, person),
     clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
     from: from === undefined ? undefined : toTime(fromTime(from)),
     to: to === undefined ? undefined : toTime(fromTime(to)),
   };
-  const entries = await listAuditEntries(store.read, filter, { after, limit });
+  const entries = await listAuditEntries(store.read, filter, { after, limit, order });
   return {
     entries: entries.map(
       ({ command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry }) => ({

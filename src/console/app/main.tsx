@@ -20,6 +20,7 @@ import './style/layout.css';
 import './style/parts.css';
 import './style/forms.css';
 import './style/pages.css';
+import './style/operator.css';
 
 const root = document.getElementById('app');
 if (root) {

@@ -116,29 +116,6 @@ export const readOperatorClusters = () =>
     bodyOf(await business.GET('/operator/clusters')),
   );
 
-export const readOpenSessions = () =>
-  read(['operator', 'sessions'], ['installation'], async () =>
-    bodyOf(await business.GET('/operator/sessions')),
-  );
-
-/** The newest entries first: the last of the trail, or of a month where they are filtered. */
-export const readAudit = (filter: { person?: string; cluster?: string }) =>
-  read(['operator', 'audit', filter], ['installation'], async () => {
-    const isFiltered = filter.person !== undefined || filter.cluster !== undefined;
-    const monthMs = 31 * 86_400_000;
-    const query = isFiltered
-      ? { ...filter, from: new Date(Date.now() - monthMs).toISOString(), limit: 1000 }
-      : { after: Math.max(0, (await readHead()).seq - mostEntries), limit: mostEntries };
-    const { entries } = bodyOf(await business.GET('/operator/audit', { params: { query } }));
-    return entries.toReversed();
-  });
-
-const mostEntries = 300;
-
-async function readHead() {
-  return bodyOf(await business.GET('/operator/audit/head'));
-}
-
 export const readMySshSessions = () =>
   read(['ssh-sessions'], ['me'], async () => bodyOf(await business.GET('/me/ssh-sessions')));
 

@@ -3,18 +3,18 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
+  lazyRouteComponent,
   Outlet,
   retainSearchParams,
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
+import { auditSearch, filterSearch, holdsStaff } from './operator.ts';
 import { AccessPage } from './pages/access.tsx';
-import { AuditPage } from './pages/audit.tsx';
 import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { LostPage } from './pages/lost.tsx';
 import { MembersPage } from './pages/members.tsx';
-import { OperatorPage } from './pages/operator.tsx';
 import { SecurityPage } from './pages/security.tsx';
 import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
@@ -40,15 +40,16 @@ export const menu: readonly MenuItem[] = [
   {
     to: '/operator',
     name: 'Installation',
-    hint: 'Convergence, open sessions',
-    isFor: ({ isStaff }) => isStaff,
+    hint: 'Is everything converged?',
+    isFor: (who) => holdsStaff(who, 'staff.read'),
   },
   {
-    to: '/audit',
-    name: 'Audit trail',
-    hint: 'Who did what',
-    isFor: ({ me }) => me.staff_keys.some((key) => key !== 'staff.read'),
+    to: '/who',
+    name: 'Who is on',
+    hint: 'Open SSH sessions of everybody',
+    isFor: (who) => holdsStaff(who, 'staff.read'),
   },
+  { to: '/audit', name: 'Audit trail', hint: 'Who did what', isFor: (who) => holdsStaff(who, 'staff.audit') },
   { to: '/security', name: 'Sign-ins', hint: 'Where you are signed in', isFor: everyone },
 ];
 
@@ -93,12 +94,22 @@ const memberList = createRoute({
   component: MembersPage,
   validateSearch: texts('filter'),
 });
-const operator = createRoute({ getParentRoute: () => frame, path: '/operator', component: OperatorPage });
+const operator = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator',
+  component: lazyRouteComponent(() => import('./pages/operator.tsx'), 'OperatorPage'),
+});
+const openSessions = createRoute({
+  getParentRoute: () => frame,
+  path: '/who',
+  component: lazyRouteComponent(() => import('./pages/who-is-on.tsx'), 'WhoIsOnPage'),
+  validateSearch: filterSearch,
+});
 const audit = createRoute({
   getParentRoute: () => frame,
   path: '/audit',
-  component: AuditPage,
-  validateSearch: texts('person', 'cluster', 'filter'),
+  component: lazyRouteComponent(() => import('./pages/audit.tsx'), 'AuditPage'),
+  validateSearch: auditSearch,
 });
 const security = createRoute({ getParentRoute: () => frame, path: '/security', component: SecurityPage });
 const signedOut = createRoute({
@@ -110,7 +121,18 @@ const signedOut = createRoute({
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    frame.addChildren([start, access, keys, clusters, cluster, memberList, operator, audit, security]),
+    frame.addChildren([
+      start,
+      access,
+      keys,
+      clusters,
+      cluster,
+      memberList,
+      operator,
+      openSessions,
+      audit,
+      security,
+    ]),
     signedOut,
   ]),
   defaultPreload: false,

@@ -174,6 +174,11 @@ test('the audit trail', async (t) => {
     const all = await whole();
     const page = await service.business(`/operator/audit?limit=2&after=${all[2].seq}`, { as: 'otto' });
     assert.deepEqual(page.body.entries, all.slice(3, 5));
+    const newest = await service.business('/operator/audit?order=newest&limit=2', { as: 'otto' });
+    assert.deepEqual(newest.body.entries, all.slice(-2).toReversed());
+    const older = `/operator/audit?order=newest&limit=3&after=${all[4].seq}`;
+    const before = await service.business(older, { as: 'otto' });
+    assert.deepEqual(before.body.entries, all.slice(1, 4).toReversed());
     assert.equal((await service.business('/operator/audit?limit=1001', { as: 'otto' })).status, 422);
     assert.equal((await service.business('/operator/audit?from=yesterday', { as: 'otto' })).status, 422);
   });

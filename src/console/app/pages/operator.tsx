@@ -1,19 +1,14 @@
-/** For operators: is everything converged, and what must I mend; who is on. */
+/** For operators: is everything converged, and what must I mend. */
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import type { components } from '../../../api/business.ts';
-import { bodyOf, business } from '../api.ts';
 import { AsCommand } from '../parts/copy.tsx';
-import { Dialog } from '../parts/dialog.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Loaded, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
-import { Age, Reported } from '../parts/time.tsx';
-import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
-import { readOpenSessions, readOperatorClusters } from '../reads.ts';
+import { Reported } from '../parts/time.tsx';
+import { readOperatorClusters } from '../reads.ts';
 
 type Cluster = components['schemas']['OperatorCluster'];
-type Session = components['schemas']['Session'];
 
 function stateOf({ cluster, access_list: list, failure }: Cluster): { kind: Kind; text: string } {
   if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
@@ -51,7 +46,6 @@ export function OperatorPage() {
       >
         <Loaded of={clusters}>{() => <ClusterTable clusters={list} />}</Loaded>
       </Panel>
-      <Sessions />
     </Page>
   );
 }
@@ -84,82 +78,5 @@ function ClusterTable({ clusters }: { clusters: readonly Cluster[] }) {
         { name: 'What to mend', cell: ({ failure }) => failure ?? <span className="soft">nothing</span> },
       ]}
     />
-  );
-}
-
-function size(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
-function Sessions() {
-  const sessions = useQuery(readOpenSessions());
-  const clusters = useQuery(readOperatorClusters());
-  const [closing, setClosing] = useState<Session>();
-  const names = new Map(clusters.data?.clusters.map(({ cluster, name }) => [cluster.id, name]));
-  return (
-    <Panel
-      title="Open SSH sessions"
-      tools={
-        <AsCommand api="Business" cli="andromeda admin sessions list" operation="GET /operator/sessions" />
-      }
-    >
-      <Loaded of={sessions}>
-        {({ sessions: list }) =>
-          list.length === 0 ? (
-            <Empty>Nobody is logged in through the gateway.</Empty>
-          ) : (
-            <Table
-              name="sessions"
-              rows={list}
-              id={(one) => one.id}
-              text={(one) =>
-                `${one.username} ${names.get(one.cluster_id)} ${one.remote_address} ${one.login_node}`
-              }
-              columns={[
-                { name: 'User', cell: (one) => one.username },
-                { name: 'Cluster', cell: (one) => names.get(one.cluster_id) ?? one.cluster_id },
-                { name: 'From', cell: (one) => one.remote_address },
-                { name: 'Since', cell: (one) => <Age at={one.opened_at} past="" /> },
-                { name: 'Up', isNumber: true, cell: (one) => size(one.bytes_up) },
-                { name: 'Down', isNumber: true, cell: (one) => size(one.bytes_down) },
-                {
-                  name: 'Do',
-                  cell: (one) => (
-                    <button type="button" className="second small" onClick={() => setClosing(one)}>
-                      Close…
-                    </button>
-                  ),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-      <button type="button" className="link small" onClick={() => void sessions.refetch()}>
-        Look again
-      </button>
-      {closing && <Close session={closing} close={() => setClosing(undefined)} />}
-    </Panel>
-  );
-}
-
-function Close({ session, close }: { session: Session; close: () => void }) {
-  const send = (_body: object, header: WriteHeaders) =>
-    business
-      .POST('/operator/sessions/{sessionID}/close', { params: { path: { sessionID: session.id }, header } })
-      .then(bodyOf);
-  return (
-    <Dialog title={`Close the session of ${session.username}?`} onClose={close}>
-      <p>The person is told the reason. What runs in the session ends.</p>
-      <WriteForm
-        write={{ form: `sessions.close.${session.id}`, send, topics: ['installation'], onDone: close }}
-        body={{}}
-        label="Close the session"
-        danger
-        cancel={close}
-      />
-    </Dialog>
   );
 }

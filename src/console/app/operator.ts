@@ -1,0 +1,104 @@
+/** What the pages of operators are addressed by, read from, and shown to. */
+import { queryOptions } from '@tanstack/react-query';
+import type { components } from '../../api/business.ts';
+import { bodyOf, business } from './api.ts';
+import type { Who } from './who.tsx';
+
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type Session = components['schemas']['Session'];
+type StaffKey = Who['me']['staff_keys'][number];
+
+/** Whether the person holds the key, by itself or within `staff.operate`. The APIs decide; this spares a dead end. */
+export function holdsStaff({ me: { staff_keys: held } }: Who, key: StaffKey): boolean {
+  return held.includes(key) || held.includes('staff.operate');
+}
+
+/** The filters of the audit trail, as its address has them. Days are those of the reader. */
+export interface AuditSearch {
+  /** An address or an ID. */
+  person?: string | undefined;
+  /** A name or an ID. */
+  cluster?: string | undefined;
+  from?: string | undefined;
+  /** Included. */
+  to?: string | undefined;
+  /** The number that the page begins below. */
+  before?: number | undefined;
+  filter?: string | undefined;
+}
+
+/** What cannot be meant is undefined, not left out: the router would keep it as it came. */
+export function auditSearch({
+  person,
+  cluster,
+  from,
+  to,
+  before,
+  filter,
+}: Record<string, unknown>): AuditSearch {
+  return {
+    person: textOf(person),
+    cluster: textOf(cluster),
+    from: dayOf(from),
+    to: dayOf(to),
+    before: Number.isSafeInteger(before) && Number(before) > 0 ? Number(before) : undefined,
+    filter: textOf(filter),
+  };
+}
+
+export function filterSearch({ filter }: Record<string, unknown>): { filter?: string | undefined } {
+  return { filter: textOf(filter) };
+}
+
+const longest = 200;
+
+/** The router reads what looks like a number as one. */
+function textOf(value: unknown): string | undefined {
+  const isText = typeof value === 'string' || typeof value === 'number';
+  return isText && value !== '' ? String(value).slice(0, longest) : undefined;
+}
+
+function dayOf(value: unknown): string | undefined {
+  const isDay = typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value);
+  return isDay && !Number.isNaN(Date.parse(value)) ? value : undefined;
+}
+
+export const auditPageSize = 100;
+
+/** A page of the trail, newest first. */
+export const readAudit = ({ filter: _inPage, person, cluster, before, ...days }: AuditSearch) => {
+  const query = {
+    order: 'newest' as const,
+    limit: auditPageSize,
+    ...(person !== undefined && { person }),
+    ...(cluster !== undefined && { cluster }),
+    ...timesOf(days),
+    ...(before !== undefined && { after: before }),
+  };
+  return queryOptions({
+    queryKey: ['operator', 'audit', query],
+    meta: { topics: ['installation'] },
+    queryFn: async () => bodyOf(await business.GET('/operator/audit', { params: { query } })).entries,
+  });
+};
+
+/** The days of an address as the moments that operations take: the last day is included. */
+export function timesOf({ from, to }: Pick<AuditSearch, 'from' | 'to'>): { from?: string; to?: string } {
+  return {
+    ...(from !== undefined && { from: beginOf(from, 0) }),
+    ...(to !== undefined && { to: beginOf(to, 1) }),
+  };
+}
+
+/** When a day begins here, or the one so many days later. */
+function beginOf(day: string, later: number): string {
+  const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
+  return new Date(year, month - 1, date + later).toISOString();
+}
+
+export const readOpenSessions = () =>
+  queryOptions({
+    queryKey: ['operator', 'sessions'],
+    meta: { topics: ['installation'] },
+    queryFn: async () => bodyOf(await business.GET('/operator/sessions')).sessions,
+  });
