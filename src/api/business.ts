@@ -1538,10 +1538,29 @@ export interface components {
             drivers: ("simulated" | "slurm" | "kubernetes")[];
             access_list: {
                 generation: number;
-                state: string;
+                accepted_generation: number;
+                /** @description The one that the cluster last reported to have */
+                applied_generation: number | null;
+                /** @enum {string} */
+                state: "pending" | "accepted" | "converged" | "stale" | "rejected" | "failed";
+                updated_at: components["schemas"]["Time"];
             } | null;
+            /** @description Slurm, Kubernetes or both */
+            sides: components["schemas"]["OperatorClusterSide"][];
             observed_at: components["schemas"]["Time"] | null;
             /** @description What a person must mend there */
+            failure: string | null;
+        };
+        OperatorClusterSide: {
+            /** @enum {string} */
+            side: "slurm" | "kubernetes";
+            /**
+             * @description `unreachable`: the last attempt to observe it failed
+             * @enum {string}
+             */
+            state: "unreported" | "reported" | "stale" | "unreachable";
+            observed_at: components["schemas"]["Time"] | null;
+            /** @description What a person must mend on this side */
             failure: string | null;
         };
         ClusterCheck: {

@@ -90,6 +90,11 @@ function withConditions(
   };
 }
 
+/** What a person must mend on one side; null when nothing. */
+export function sideFailure(state: SideState): string | null {
+  return [...new Set(faultsOf(state))].join(' ') || null;
+}
+
 function faultsOf({ observation, observeFailure, applyFailure }: SideState): string[] {
   const faults = observeFailure ? [observeFailure.message] : [observation?.report.failure, applyFailure];
   return faults.filter((fault) => typeof fault === 'string');

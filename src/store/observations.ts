@@ -59,6 +59,14 @@ export async function findClusterReport(
   cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
   now: number,
 ): Promise<ClusterReport> {
+  return mergeSides(await listSideStates(db, cluster), now);
+}
+
+/** The sides of a cluster as they are on record. */
+export async function listSideStates(
+  db: Reader,
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
+): Promise<SideState[]> {
   const rows = new Map((await listSideRows(db, cluster.id)).map((row) => [row.side, row]));
   const states: SideState[] = [];
   for (const side of sidesOf(cluster)) {
@@ -73,7 +81,7 @@ export async function findClusterReport(
       applyFailure: row?.apply_failure ?? undefined,
     });
   }
-  return mergeSides(states, now);
+  return states;
 }
 
 /** The storage that the sides of a cluster last reported, however long ago. */

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
-import { checkRefused, type Walk, walkAudit, walkWhoIsOn } from './operator-pages.ts';
+import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -190,10 +190,11 @@ function walkOf(page: Page): Walk {
   return { app, page, show: (path) => show(page, path), check: (path) => checkPage(page, path) };
 }
 
-test('an operator sees who is on, closes a session with a reason, and reads who did what', {
+test('an operator sees what to mend and who is on, closes a session with a reason, and reads who did what', {
   skip: noBrowser,
 }, async () => {
   await withPerson('root', async (page) => {
+    await walkInstallation(walkOf(page));
     await walkWhoIsOn(walkOf(page));
     await walkAudit(walkOf(page));
   });

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
-import type { TestApp } from '../support/app.ts';
+import { recordObserveFailure } from '../../src/store/cluster-sides.ts';
+import { alpha, type TestApp } from '../support/app.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 import { type ConsoleApp, signIn } from './harness.ts';
 
@@ -36,6 +37,27 @@ export async function personOfConsole(app: ConsoleApp, name: string): Promise<Ss
       headers: { 'Idempotency-Key': `key-${path}`, 'Audit-Reason': 'a test' },
     });
   return sshPerson({ ...app.test, business, platform: call('platform'), write }, name, 20_000);
+}
+
+/** Is everything converged: what must be mended is said in words, and comes and goes by itself. */
+export async function walkInstallation({ app, page, show, check }: Walk): Promise<void> {
+  await show('/operator');
+  await page.getByText('Everything is converged: 2 sides of clusters.').waitFor();
+  const words = 'alpha-login <img src=x onerror="window.hit=1"> cannot be reached.';
+  // The next look at the cluster finds it well again.
+  const failing = setInterval(
+    () => void recordObserveFailure(app.test.app.store, alpha, 'slurm', words).catch(() => {}),
+    100,
+  );
+  try {
+    await page.getByText(words).waitFor();
+    await page.getByText('1 of 2 sides of clusters needs you.').waitFor();
+    assert.equal(await page.evaluate('window.hit'), undefined);
+    await check('/operator');
+  } finally {
+    clearInterval(failing);
+  }
+  await page.getByText('Everything is converged: 2 sides of clusters.').waitFor();
 }
 
 /** Who is on: a session, closed with a reason that its person reads. */

@@ -1,16 +1,17 @@
 /** Clusters, as operators take them into service and out of it. */
-import { accessListState } from '../../domain/access-list.ts';
+import { accessListState, isRecent } from '../../domain/access-list.ts';
 import type { Cluster } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkHostSettings } from '../../domain/host-settings.ts';
 import { checkLab } from '../../domain/lab.ts';
+import { mergeSides, type SideState, sideFailure } from '../../domain/merged-report.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { abandonRelease } from '../../store/cluster-sides.ts';
 import { createCluster, findCluster, listAllClusters, startRelease } from '../../store/clusters.ts';
 import { runCommand } from '../../store/commands.ts';
 import type { Reader } from '../../store/index.ts';
-import { findClusterReport, findObservation } from '../../store/observations.ts';
+import { findObservation, listSideStates } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
@@ -95,12 +96,13 @@ async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
 }
 
 async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
-  const [organization, list, observation, report] = await Promise.all([
+  const [organization, list, observation, sides] = await Promise.all([
     findOrganization(db, cluster.organizationId),
     findAccessList(db, cluster.id),
     findObservation(db, cluster.id, 'slurm'),
-    findClusterReport(db, cluster, now),
+    listSideStates(db, cluster),
   ]);
+  const report = mergeSides(sides, now);
   return {
     cluster: clusterBody(cluster, now),
     name: cluster.name,
@@ -108,9 +110,27 @@ async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
     site: { id: cluster.siteId, name: cluster.siteName },
     drivers: Object.keys(cluster.driver) as ('simulated' | 'slurm' | 'kubernetes')[],
     access_list: list
-      ? { generation: list.generation, state: accessListState(deliveryOf(cluster, list, observation, now)) }
+      ? {
+          generation: list.generation,
+          accepted_generation: list.acceptedGeneration,
+          applied_generation: observation?.manifestGeneration ?? null,
+          state: accessListState(deliveryOf(cluster, list, observation, now)),
+          updated_at: list.updatedAt,
+        }
       : null,
+    sides: sides.map((state) => sideBody(state, now)),
     observed_at: report.observedAt === undefined ? null : new Date(report.observedAt).toISOString(),
     failure: report.failure,
   };
+}
+
+function sideBody(state: SideState, now: number) {
+  const { side, observation, observeFailure } = state;
+  const reported = observation && isRecent(observation.observedAt, now) ? 'reported' : 'stale';
+  return {
+    side,
+    state: observeFailure ? ('unreachable' as const) : observation ? reported : ('unreported' as const),
+    observed_at: observation ? new Date(observation.observedAt).toISOString() : null,
+    failure: sideFailure(state),
+  } as const;
 }

@@ -138,10 +138,10 @@ export function lastReport(clusterId: string): number | undefined {
   return reports.get(clusterId);
 }
 
-/** Topics of the clusters that have become silent, or speak again, since the last call. */
+/** Topics of the clusters that have become silent, or speak again, since the last call, and the operators’. */
 function silentClusters(): string[] {
   const before = silent;
   silent = new Set([...reports].filter(([, at]) => Date.now() - at > freshMs).map(([id]) => id));
   const changed = [...reports.keys()].filter((id) => before.has(id) !== silent.has(id));
-  return changed.map((id) => `cluster/${id}`);
+  return changed.length === 0 ? [] : ['installation', ...changed.map((id) => `cluster/${id}`)];
 }

@@ -137,6 +137,13 @@ test('clusters, as operators take them into service and out of it', async (t) =>
       () => find('gamma'),
       (one) => one?.cluster.state === 'active' && one.access_list?.state === 'converged',
     );
+    const { generation, accepted_generation: accepted, applied_generation: applied } = active.access_list;
+    assert.ok(accepted === generation && applied === generation);
+    assert.deepEqual(made.body.sides, [
+      { side: 'slurm', state: 'unreported', observed_at: null, failure: null },
+    ]);
+    const { observed_at: at } = active;
+    assert.deepEqual(active.sides, [{ side: 'slurm', state: 'reported', observed_at: at, failure: null }]);
     const { version, lifecycle_version: _, ...cluster } = active.cluster;
     assert.ok(version > made.body.cluster.version && cluster.infrastructure_ready_at !== null);
     const shown = await service.business(`/organizations/${org}/clusters/${cluster.id}`, { as: 'ada' });

@@ -160,7 +160,7 @@ const columns: Column<AuditEntry>[] = [
   {
     name: 'What',
     cell: (one) => (
-      <div className="two wide">
+      <div className="two roomy">
         <code>{one.operation}</code>
         <span>{one.details || one.target}</span>
         {one.redaction && <span>Names were erased here.</span>}
@@ -171,7 +171,7 @@ const columns: Column<AuditEntry>[] = [
     name: 'Result',
     cell: ({ result }) => <State kind={kindOf(result)}>{result}</State>,
   },
-  { name: 'Why', cell: (one) => <div className="wide">{one.reason || '–'}</div> },
+  { name: 'Why', cell: (one) => <div className="roomy">{one.reason || '–'}</div> },
 ];
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });

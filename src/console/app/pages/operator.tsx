@@ -1,81 +1,184 @@
-/** For operators: is everything converged, and what must I mend. */
+/** For operators: is everything converged, and what must I mend: a row for each side of each cluster. */
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/business.ts';
 import { AsCommand } from '../parts/copy.tsx';
-import { Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
+import { type Step, Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
 import { Reported } from '../parts/time.tsx';
 import { readOperatorClusters } from '../reads.ts';
 
 type Cluster = components['schemas']['OperatorCluster'];
+type Side = components['schemas']['OperatorClusterSide'];
+type List = NonNullable<Cluster['access_list']>;
 
-function stateOf({ cluster, access_list: list, failure }: Cluster): { kind: Kind; text: string } {
-  if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
-  if (failure !== null) return { kind: 'bad', text: 'Needs you' };
-  if (list && ['failed', 'rejected'].includes(list.state)) return { kind: 'bad', text: list.state };
-  if (list?.state === 'stale') return { kind: 'warn', text: 'Stale' };
-  if (cluster.state !== 'active' || (list && list.state !== 'converged'))
-    return { kind: 'busy', text: 'On its way' };
-  return { kind: 'good', text: 'Converged' };
+interface Row {
+  cluster: Cluster;
+  side: Side;
+  /** The list that this side must have; Kubernetes has none. */
+  list: List | null;
 }
 
 export function OperatorPage() {
   const clusters = useQuery(readOperatorClusters());
-  const list = clusters.data?.clusters ?? [];
-  const bad = list.filter((one) => stateOf(one).kind === 'bad');
-  const busy = list.filter((one) => ['busy', 'warn'].includes(stateOf(one).kind));
+  const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
   return (
-    <Page
-      title="Installation"
-      isWide
-      sentence={
-        clusters.data &&
-        (bad.length > 0
-          ? `${bad.length} of ${list.length} clusters need you.`
-          : busy.length > 0
-            ? `${busy.length} of ${list.length} clusters are on their way; nothing needs you.`
-            : `All ${list.length} clusters have what they should have.`)
-      }
-    >
+    <Page title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
       <Panel
         title="Clusters"
         tools={
           <AsCommand api="Business" cli="andromeda admin cluster list" operation="GET /operator/clusters" />
         }
       >
-        <Loaded of={clusters}>{() => <ClusterTable clusters={list} />}</Loaded>
+        <Loaded of={clusters}>
+          {() =>
+            rows.length === 0 ? (
+              <Empty>
+                There is no cluster yet. Take one into service with `andromeda admin cluster add`.
+              </Empty>
+            ) : (
+              <SideTable rows={rows} />
+            )
+          }
+        </Loaded>
       </Panel>
     </Page>
   );
 }
 
-function ClusterTable({ clusters }: { clusters: readonly Cluster[] }) {
+function rowsOf(cluster: Cluster): Row[] {
+  return cluster.sides.map((side) => ({
+    cluster,
+    side,
+    list: side.side === 'slurm' ? cluster.access_list : null,
+  }));
+}
+
+function Sentence({ rows }: { rows: readonly Row[] }) {
+  const of = (...kinds: Kind[]) => rows.filter((row) => kinds.includes(stateOf(row).kind)).length;
+  const [bad, moving] = [of('bad'), of('busy', 'warn')];
+  const total = `${rows.length} ${rows.length === 1 ? 'side' : 'sides'} of clusters`;
+  if (bad > 0) return <>{`${bad} of ${total} ${bad === 1 ? 'needs' : 'need'} you.`}</>;
+  if (moving > 0) return <>{`${moving} of ${total} ${moving === 1 ? 'is' : 'are'} on the way or silent.`}</>;
+  return <>Everything is converged: {total}.</>;
+}
+
+/** The first of these that holds: what needs somebody comes before what only takes time. */
+function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text: string } {
+  if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
+  if (side.failure !== null || list?.state === 'failed') return { kind: 'bad', text: 'Needs you' };
+  if (list?.state === 'rejected') return { kind: 'bad', text: 'Rejected' };
+  if (side.state === 'unreachable') return { kind: 'bad', text: 'Unreachable' };
+  if (side.state === 'stale') return { kind: 'warn', text: 'Silent' };
+  if (cluster.state === 'releasing') return { kind: 'busy', text: 'Being released' };
+  const isThere = side.state === 'reported' && (!list || list.state === 'converged');
+  if (cluster.state !== 'active' || !isThere) return { kind: 'busy', text: 'On its way' };
+  return { kind: 'good', text: 'Converged' };
+}
+
+/** How far this side has come. What a silent one had, it is taken to have. */
+function stepsOf({ side, list }: Row): Step[] {
+  // What cannot be looked at may well have what it had.
+  const failed = side.failure !== null && side.state !== 'unreachable';
+  const isObserved = side.state === 'reported';
+  const observed: Step = {
+    name: 'observed',
+    state: isObserved ? 'done' : side.state === 'unreported' ? 'waiting' : 'failed',
+    at: side.observed_at ?? undefined,
+  };
+  if (!list) {
+    const applied = failed ? 'failed' : side.state === 'unreported' ? 'busy' : 'done';
+    return [{ name: 'desired', state: 'done' }, { name: 'applied', state: applied }, observed];
+  }
+  const isAccepted = list.accepted_generation >= list.generation;
+  const isApplied = (list.applied_generation ?? 0) >= list.generation;
+  return [
+    { name: `desired ${list.generation}`, state: 'done', at: list.updated_at },
+    {
+      name: 'accepted',
+      state: isAccepted ? 'done' : list.state === 'rejected' ? 'failed' : 'busy',
+    },
+    {
+      name: 'applied',
+      state: failed ? 'failed' : isApplied ? 'done' : isAccepted ? 'busy' : 'waiting',
+    },
+    isApplied || observed.state !== 'done' ? observed : { ...observed, state: 'waiting', at: undefined },
+  ];
+}
+
+/** What is missing, in words. */
+function missingOf({ side, list }: Row): string {
+  if (side.failure !== null) return side.failure;
+  if (list?.state === 'rejected') return 'The platform refused the access list.';
+  if (side.state === 'unreported') return 'It has not reported yet.';
+  if (side.state === 'unreachable') return 'The last attempt to look at it failed.';
+  if (side.state === 'stale') return 'It has not reported lately: what it has now is not known.';
+  return 'The next pass brings it there.';
+}
+
+function SideTable({ rows }: { rows: readonly Row[] }) {
   return (
     <Table
       name="clusters"
-      rows={clusters}
-      id={({ cluster }) => cluster.id}
-      text={({ name, organization_slug: slug, site, failure }) =>
-        `${name} ${slug} ${site.name} ${failure ?? ''}`
+      rows={rows}
+      id={({ cluster, side }) => `${cluster.cluster.id} ${side.side}`}
+      text={(row) =>
+        [row.cluster.name, row.cluster.organization_slug, row.cluster.site.name, row.side.side]
+          .concat(stateOf(row).text, row.side.failure ?? '')
+          .join(' ')
       }
       columns={[
-        { name: 'Cluster', cell: ({ name }) => name },
-        { name: 'Organization', cell: (one) => one.organization_slug },
+        {
+          name: 'Cluster',
+          cell: ({ cluster }) => (
+            <div className="two">
+              <b>{cluster.name}</b>
+              <span>
+                {cluster.organization_slug} · {cluster.site.name}
+              </span>
+            </div>
+          ),
+        },
+        {
+          name: 'Side',
+          cell: ({ cluster, side }) => (
+            <div className="two">
+              <div>{side.side === 'slurm' ? 'Slurm' : 'Kubernetes'}</div>
+              {cluster.drivers.includes('simulated') && <span>simulated</span>}
+            </div>
+          ),
+        },
         {
           name: 'State',
-          cell: (one) => {
-            const { kind, text } = stateOf(one);
+          cell: (row) => {
+            const { kind, text } = stateOf(row);
             return <State kind={kind}>{text}</State>;
           },
         },
-        { name: 'Drivers', cell: ({ drivers }) => drivers.join(', ') || 'none' },
-        { name: 'List', isNumber: true, cell: (one) => one.access_list?.generation ?? '–' },
+        {
+          name: 'Way',
+          cell: (row) => (
+            <div className="way">
+              <Strip steps={stepsOf(row)} missing={missingOf(row)} />
+            </div>
+          ),
+        },
         {
           name: 'Reported',
-          cell: ({ cluster, observed_at: at }) => <Reported clusterId={cluster.id} at={at ?? undefined} />,
+          cell: ({ cluster, side }) => (
+            <Reported clusterId={cluster.cluster.id} at={side.observed_at ?? undefined} />
+          ),
         },
-        { name: 'What to mend', cell: ({ failure }) => failure ?? <span className="soft">nothing</span> },
+        {
+          name: 'Changes',
+          cell: ({ cluster }) => (
+            <Link to="/audit" search={{ cluster: cluster.cluster.id }}>
+              Who did what
+            </Link>
+          ),
+        },
       ]}
     />
   );
