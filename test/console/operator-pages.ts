@@ -129,4 +129,7 @@ export async function checkRefused({ page, show }: Walk): Promise<void> {
   await page.getByText('operators of the installation who hold staff.audit').waitFor();
   await show('/who');
   await page.getByText('operators of the installation who hold staff.read').waitFor();
+  // An address may have anything in it.
+  await show('/members?filter=5&org=7');
+  await page.getByRole('table').waitFor();
 }

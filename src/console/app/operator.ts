@@ -2,6 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../api/business.ts';
 import { bodyOf, business } from './api.ts';
+import { textOf } from './search.ts';
 import type { Who } from './who.tsx';
 
 export type AuditEntry = components['schemas']['AuditEntry'];
@@ -44,18 +45,6 @@ export function auditSearch({
     before: Number.isSafeInteger(before) && Number(before) > 0 ? Number(before) : undefined,
     filter: textOf(filter),
   };
-}
-
-export function filterSearch({ filter }: Record<string, unknown>): { filter?: string | undefined } {
-  return { filter: textOf(filter) };
-}
-
-const longest = 200;
-
-/** The router reads what looks like a number as one. */
-function textOf(value: unknown): string | undefined {
-  const isText = typeof value === 'string' || typeof value === 'number';
-  return isText && value !== '' ? String(value).slice(0, longest) : undefined;
 }
 
 function dayOf(value: unknown): string | undefined {

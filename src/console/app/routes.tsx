@@ -8,7 +8,7 @@ import {
   retainSearchParams,
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
-import { auditSearch, filterSearch, holdsStaff } from './operator.ts';
+import { auditSearch, holdsStaff } from './operator.ts';
 import { AccessPage } from './pages/access.tsx';
 import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
@@ -18,6 +18,7 @@ import { MembersPage } from './pages/members.tsx';
 import { SecurityPage } from './pages/security.tsx';
 import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
+import { textOf } from './search.ts';
 import type { Who } from './who.tsx';
 
 export interface MenuItem {
@@ -53,17 +54,12 @@ export const menu: readonly MenuItem[] = [
   { to: '/security', name: 'Sign-ins', hint: 'Where you are signed in', isFor: everyone },
 ];
 
-function textOf(search: Record<string, unknown>, name: string): string | undefined {
-  const value = search[name];
-  return typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined;
-}
-
-/** The search parameters of these names, as texts, where they are there. */
+/** The search parameters of these names, as texts. What is none is undefined, not left out: the router would keep it as it came. */
 function texts<Name extends string>(...names: Name[]) {
   return (search: Record<string, unknown>): { [One in Name]?: string } =>
-    Object.fromEntries(
-      names.map((name) => [name, textOf(search, name)] as const).filter(([, value]) => value !== undefined),
-    ) as { [One in Name]?: string };
+    Object.fromEntries(names.map((name) => [name, textOf(search[name])])) as {
+      [One in Name]?: string;
+    };
 }
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: LostPage });
@@ -103,7 +99,7 @@ const openSessions = createRoute({
   getParentRoute: () => frame,
   path: '/who',
   component: lazyRouteComponent(() => import('./pages/who-is-on.tsx'), 'WhoIsOnPage'),
-  validateSearch: filterSearch,
+  validateSearch: texts('filter'),
 });
 const audit = createRoute({
   getParentRoute: () => frame,
