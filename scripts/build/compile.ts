@@ -42,6 +42,9 @@ for (const flag of [
   '--flush-bytecode',
   '--concurrent-recompilation',
   '--invocation-count-for-maglev=400',
+  '--min-semi-space-size=0',
+  '--max-semi-space-size=0',
+  '--initial-old-space-size=0',
 ])
   setFlagsFromString(flag);
 for (const [name, script] of code.scripts) {

@@ -202,7 +202,7 @@ test('the settings on the pages are ones that the service takes', async () => {
   for (const name of ['chain.pem', 'key.pem']) writeFileSync(join(directory.path, 'tls', name), 'x');
   const file = join(directory.path, 'andromeda.yaml');
   const settings = ['tls.md', 'identity-provider.md', 'backup.md'].flatMap((name) => readPage(name).settings);
-  assert.equal(settings.length, 8);
+  assert.equal(settings.length, 9);
   for (const text of settings) {
     writeFileSync(file, text);
     assert.ok(readConfig(file));
