@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { CompiledQuery } from 'kysely';
 import { isUuid } from '../../src/domain/id.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { MachineReport } from '../../src/domain/manifest.ts';
@@ -290,6 +291,13 @@ test('a report that says nothing new writes the machines of a cluster with one s
     const db = new Proxy(tx.db, {
       get(target, name) {
         if (name === 'updateTable' || name === 'insertInto' || name === 'deleteFrom') count++;
+        // Prepared queries come as they are.
+        if (name === 'executeQuery') {
+          return (query: CompiledQuery) => {
+            if (!query.sql.startsWith('select')) count++;
+            return target.executeQuery(query);
+          };
+        }
         const value: unknown = Reflect.get(target, name, target);
         return typeof value === 'function' ? value.bind(target) : value;
       },

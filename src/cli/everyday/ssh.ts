@@ -69,13 +69,13 @@ async function offerKey(api: Api): Promise<void> {
 
 /** Runs ssh at this terminal; resolves to its exit status. */
 function runSsh(args: readonly string[]): Promise<number> {
-  const child = spawn('ssh', args, { stdio: 'inherit' });
-  // Ctrl-C is for ssh, which has it from the terminal; what only we get is handed on.
+  // Ctrl-C is for ssh, which has it from the terminal; what only we get is handed on, from its first moment.
   const ignore = () => {};
   const handOn = (signal: NodeJS.Signals) => child.kill(signal);
   process.on('SIGINT', ignore);
   process.on('SIGTERM', handOn);
   process.on('SIGHUP', handOn);
+  const child = spawn('ssh', args, { stdio: 'inherit' });
   return new Promise<number>((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) =>
       reject(
