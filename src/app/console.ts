@@ -17,8 +17,9 @@ export function startConsole(parts: {
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
+  uptime(): number;
 }): Console {
-  const { config, store, apis, issuer, proxies, log, now } = parts;
+  const { config, store, apis, issuer, proxies, log, now, uptime } = parts;
   if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
   let files: ReturnType<typeof consoleFiles> | undefined;
   return createConsole({
@@ -44,6 +45,7 @@ export function startConsole(parts: {
     proxies,
     log,
     now,
+    uptime,
   });
 }
 

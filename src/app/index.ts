@@ -113,7 +113,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
     ];
     for (const [name, at, handler] of served) if (at && handler) fronts.push(await serve(name, at, handler));
-    await addConsole(fronts, serve, { ...common, apis, issuer, proxies });
+    await addConsole(fronts, serve, { ...common, ...clock, apis, issuer, proxies });
     acme?.begin();
     await gatewayStarted;
     noteKeys(common, keys, issuer);

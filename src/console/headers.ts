@@ -70,13 +70,12 @@ export function redirect(response: ServerResponse, location: string, cookies: st
 }
 
 /** As the APIs refuse. Returns whether the log should have the error. */
-export function sendError(response: ServerResponse, error: unknown, cookies: string[] = []): boolean {
+export function sendError(response: ServerResponse, error: unknown): boolean {
   const { status, body, unexpected } = errorReply(error);
   if (response.headersSent) {
     response.destroy();
     return unexpected;
   }
-  if (cookies.length > 0) response.setHeader('Set-Cookie', cookies);
   sendJson(response, status, body);
   return unexpected;
 }

@@ -37,6 +37,7 @@ export interface ConsoleOptions {
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
+  uptime(): number;
 }
 
 export interface Console {
@@ -45,7 +46,7 @@ export interface Console {
 }
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { url, store, apis, authenticate, files, proxies, log, now } = options;
+  const { url, store, apis, authenticate, files, proxies, log, now, uptime } = options;
   const issuer = createIssuerClient({
     ...options.issuer,
     redirectUri: `${url}/sign-in/callback`,
@@ -60,7 +61,8 @@ export function createConsole(options: ConsoleOptions): Console {
     now,
   });
   const events = createEvents({ store, sessions, log, now });
-  const handle = createRoutes({ url, store, apis, issuer, sessions, events, files, proxies, log, now });
+  const routes = { url, store, apis, issuer, sessions, events, files, proxies, log, now, uptime };
+  const handle = createRoutes(routes);
   return {
     handle,
     async stop() {

@@ -105,8 +105,8 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       const { client, config } = await open();
       const metadata = config.serverMetadata();
       if (refreshToken !== undefined && metadata.revocation_endpoint !== undefined) {
-        // Signed out here it is in any case; an issuer that is away forgets the token by itself, later.
-        await client.tokenRevocation(config, refreshToken).catch(() => {});
+        // Nobody waits for it. Signed out here it is in any case; an issuer that is away forgets the token by itself, later.
+        client.tokenRevocation(config, refreshToken).catch(() => {});
       }
       if (metadata.end_session_endpoint === undefined) return undefined;
       return client.buildEndSessionUrl(config, {

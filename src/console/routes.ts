@@ -2,8 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DomainError } from '../domain/error.ts';
 import type { Logger } from '../lib/log.ts';
-import { createRateLimit } from '../lib/rate-limit.ts';
-import { clientAddress, sourceNetwork, type TrustedProxies } from '../lib/source-address.ts';
+import { clientAddress, type TrustedProxies } from '../lib/source-address.ts';
 import type { Store } from '../store/index.ts';
 import { callApi } from './api-calls.ts';
 import { type Files, sendFile } from './assets.ts';
@@ -25,13 +24,15 @@ export interface RoutesOptions {
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
+  uptime(): number;
 }
 
+/** What holds a stream or leads to the issuer. */
+const onlyGet = new Set(['/sign-in', '/sign-in/callback', '/events']);
+
 export function createRoutes(options: RoutesOptions): RequestListener {
-  const { apis, sessions, events, files, proxies, log, now } = options;
+  const { apis, sessions, events, files, proxies, log } = options;
   const signIn = createSignInRoutes(options);
-  // Each asks the issuer something.
-  const signIns = createRateLimit({ burst: 60, everyMs: 1000 }, now);
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = URL.parse(request.url ?? '/', 'http://console.invalid');
@@ -39,16 +40,8 @@ export function createRoutes(options: RoutesOptions): RequestListener {
     const { pathname: path } = url;
     const { method } = request;
     const address = clientAddress(proxies, request);
-    if (path.startsWith('/api/')) return callApi({ sessions, apis }, request, response);
     setPageHeaders(response);
-    if (path.startsWith('/sign-in')) {
-      const source = sourceNetwork(address);
-      if (signIns.waitMs(source) > 0) {
-        response.setHeader('Retry-After', '60');
-        throw new DomainError('service_unavailable', 'Too many sign-ins from this address. Wait a minute.');
-      }
-      signIns.use(source);
-    }
+    if (path.startsWith('/api/')) return callApi({ sessions, apis }, request, response);
     if (method === 'POST' && path === '/sign-out') return signIn.signOut(request, response, address);
     if (path === '/session' || path === '/sessions' || path.startsWith('/sessions/')) {
       return answerSession(options, request, response, path);
@@ -56,7 +49,12 @@ export function createRoutes(options: RoutesOptions): RequestListener {
     if (method !== 'GET' && method !== 'HEAD') {
       throw new DomainError('not_found', 'There is no such address here, or it does not take this method.');
     }
-    if (path === '/sign-in') return signIn.begin(response, url);
+    if (method === 'HEAD' && onlyGet.has(path)) {
+      // It would begin what nobody goes on with.
+      response.writeHead(405, { Allow: 'GET' }).end();
+      return;
+    }
+    if (path === '/sign-in') return signIn.begin(request, response, url, address);
     if (path === '/sign-in/callback') return signIn.finish(request, response, url, address);
     if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });
     if (path === '/events') {
@@ -69,9 +67,9 @@ export function createRoutes(options: RoutesOptions): RequestListener {
   return (request, response) => {
     handle(request, response).catch((error: unknown) => {
       if (request.destroyed && !request.complete) return response.destroy();
-      const isOver = error instanceof DomainError && error.code === 'unauthorized';
       const path = (request.url ?? '').split('?')[0] ?? '';
-      if (sendError(response, error, isOver ? [sessions.removal()] : [])) {
+      // The cookie stays: by the time that this answer arrives, it may be that of a newer session.
+      if (sendError(response, error)) {
         log.error('console.request.failed', { path, error });
       }
     });

@@ -151,12 +151,14 @@ function createLookup(options: SessionsOptions, cookie: ConsoleCookie) {
     now() - createdAt >= longestMs || now() - seenAt >= idleMs;
 
   async function find(request: IncomingMessage) {
-    const secret = Buffer.from(cookie.read(request) ?? '', 'base64url');
-    if (secret.length !== 32) return undefined;
-    const session = await findConsoleSession(store.read, idOf(secret));
-    if (!session) return undefined;
-    const kept = unseal(session.sealed, secret, session.id) as Kept | undefined;
-    return kept && { session, secret, kept };
+    for (const value of cookie.read(request)) {
+      const secret = Buffer.from(value, 'base64url');
+      if (secret.length !== 32) continue;
+      const session = await findConsoleSession(store.read, idOf(secret));
+      const kept = session && (unseal(session.sealed, secret, session.id) as Kept | undefined);
+      if (kept) return { session, secret, kept };
+    }
+    return undefined;
   }
 
   async function authorized(session: ConsoleSession, kept: Kept): Promise<string> {

@@ -57,14 +57,47 @@ export async function own<T>(method: 'GET' | 'POST', path: string): Promise<T> {
 let isLeaving = false;
 let wasSignedIn = false;
 
+/** Between the tabs of this browser: that somebody is signed in. */
+const channel = new BroadcastChannel('andromeda-session');
+/** When somebody signed out on purpose, in ms since 1970, for every tab. */
+const signedOutAt = 'andromeda-signed-out';
+/** The issuer's own session ends within this. Before, a tab that goes there would be signed in again. */
+const signingOutMs = 60_000;
+
 /** From here on a session that ends is told, and does not begin another by itself. */
 export function noteSignedIn(): void {
   wasSignedIn = true;
+  localStorage.removeItem(signedOutAt);
+  channel.postMessage('signed-in');
 }
 
-/** What is refused from here on leads nowhere. */
-export function holdStill(): void {
+/** Where a sign-in begins that leads to a place of the console. The server sends nobody anywhere else. */
+export function signInAt(to: string): string {
+  return `/sign-in?${new URLSearchParams({ to })}`;
+}
+
+/** Goes on when this browser is signed in, be it in another tab. Returns how to stop waiting. */
+export function goOnWhenSignedIn(to: string): () => void {
+  const ask = async () => {
+    const response = await fetch('/session', { headers: ownHeaders(), cache: 'no-store' }).catch(
+      () => undefined,
+    );
+    if (response?.ok && !isStopped) window.location.replace(signInAt(to));
+  };
+  let isStopped = false;
+  const listen = () => void ask();
+  channel.addEventListener('message', listen);
+  void ask();
+  return () => {
+    isStopped = true;
+    channel.removeEventListener('message', listen);
+  };
+}
+
+/** Somebody signs out: what is refused from here on leads nowhere, and no tab signs in by itself. */
+export function noteSigningOut(): void {
   isLeaving = true;
+  localStorage.setItem(signedOutAt, String(Date.now()));
 }
 
 /** Leaves for good: what is refused meanwhile leads nowhere else. */
@@ -73,13 +106,16 @@ export function leaveFor(url: string): void {
   window.location.assign(url);
 }
 
-/** Nobody is signed in: to the issuer or, where somebody was until now, to a page that says so. */
+/** Nobody is signed in: to the issuer or, where somebody was until now, to a page that says so and waits. */
 export function goToSignIn(): void {
   const { pathname, search, hash } = window.location;
   if (isLeaving || pathname === '/signed-out') return;
   isLeaving = true;
-  const to = encodeURIComponent(pathname + search + hash);
-  window.location.assign(wasSignedIn ? '/signed-out?why=ended' : `/sign-in?to=${to}`);
+  const to = pathname + search + hash;
+  const passed = Date.now() - Number(localStorage.getItem(signedOutAt) ?? 0);
+  const isSignedOutHere = passed >= 0 && passed < signingOutMs;
+  const ended = `/signed-out?${new URLSearchParams({ why: 'ended', to })}`;
+  window.location.assign(isSignedOutHere ? '/signed-out' : wasSignedIn ? ended : signInAt(to));
 }
 
 export function isSignedOut(error: unknown): boolean {

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState, useSyncExternalStore } from 'react';
-import { holdStill, leaveFor, noteSignedIn, own, queryClient } from './api.ts';
+import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { listen, liveState, watchLive } from './live.ts';
 import { Loaded } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
@@ -129,8 +129,10 @@ function Person({ me }: { me: Me }) {
 
 async function signOut(): Promise<void> {
   // The stream says that the session is over before the answer is here.
-  holdStill();
-  const { url } = await own<{ url: string }>('POST', '/sign-out').catch(() => ({ url: '/signed-out' }));
+  noteSigningOut();
+  // Where it is not certain that the session is over, the page says what is.
+  const refused = (error: unknown) => ({ url: isSignedOut(error) ? '/signed-out' : '/' });
+  const { url } = await own<{ url: string }>('POST', '/sign-out').catch(refused);
   leaveFor(url);
 }
 

@@ -112,7 +112,7 @@ const signedOut = createRoute({
   getParentRoute: () => root,
   path: '/signed-out',
   component: SignedOutPage,
-  validateSearch: texts('why'),
+  validateSearch: texts('why', 'to'),
 });
 
 export const router = createRouter({

@@ -1,4 +1,6 @@
 import { useSearch } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { goOnWhenSignedIn, signInAt } from '../api.ts';
 import { Mark } from '../frame.tsx';
 
 const reasons: Record<string, string> = {
@@ -8,18 +10,21 @@ const reasons: Record<string, string> = {
   ended: 'Your session has ended: it was signed out, or nobody used it for an hour.',
   again: 'That sign-in took too long, or was begun in another window.',
   refused: 'The sign-in service did not sign you in.',
+  busy: 'Too many sign-ins came from your network. Wait a minute, and sign in again.',
   failed: 'The sign-in failed. Try again.',
 };
 
 /** Where a browser is that nobody is signed in with. */
 export function SignedOutPage() {
-  const { why } = useSearch({ from: '/signed-out' });
+  const { why, to = '/' } = useSearch({ from: '/signed-out' });
+  // Who signed out on purpose stays here.
+  useEffect(() => (why ? goOnWhenSignedIn(to) : undefined), [why, to]);
   return (
     <main className="alone">
       <Mark />
       <h1>{why ? 'You are not signed in' : 'You are signed out'}</h1>
-      {why && <p role="alert">{reasons[why] ?? reasons['failed']}</p>}
-      <a className="button" href="/sign-in">
+      {why && <p role="alert">{(Object.hasOwn(reasons, why) && reasons[why]) || reasons['failed']}</p>}
+      <a className="button" href={signInAt(to)}>
         Sign in
       </a>
     </main>
