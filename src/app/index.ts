@@ -109,7 +109,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const served: [string, Served | undefined, RequestListener | undefined][] = [
       ['Business API', config.business, apis.business],
       ['Platform API', config.platform, apis.platform],
-      ['metrics', config.metrics, metrics?.handler(gateway.count)],
+      ['metrics', config.metrics, metrics?.handler(() => gateway.count())],
       ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
     ];
     for (const [name, at, handler] of served) if (at && handler) fronts.push(await serve(name, at, handler));

@@ -5,6 +5,7 @@
 import type { RequestListener } from 'node:http';
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import type { Config } from '../config/index.ts';
+import { messageOf } from '../lib/error-message.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../lib/log.ts';
 import { measureInstallation } from './installation-metrics.ts';
 import { type Counts, counter, gauge, histogram } from './metric-kinds.ts';
@@ -51,8 +52,14 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
           response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Metrics are at GET /metrics.\n');
           return;
         }
-        const text = await registry.metrics();
-        response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+        try {
+          const text = await registry.metrics();
+          response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+        } catch (error) {
+          // A figure that cannot be had must not end the service.
+          const words = `The metrics cannot be collected: ${messageOf(error)}\n`;
+          response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(words);
+        }
       };
     },
   };

@@ -1,5 +1,8 @@
 /** What an operator can watch: request IDs, one log line a request, and Prometheus metrics on an address of their own. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
@@ -159,4 +162,20 @@ test('each side of a cluster has its own ages: of its last report, of its last p
     now += 10_000;
     return scrape();
   }
+});
+
+test('a figure that cannot be had is an answer in words', async () => {
+  const { handler } = createMetrics(Date.now);
+  const server = createServer(
+    handler(() => {
+      throw new Error('nobody knows');
+    }),
+  ).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`);
+  assert.deepEqual(
+    [answer.status, await answer.text()],
+    [500, 'The metrics cannot be collected: nobody knows\n'],
+  );
+  server.close();
 });

@@ -15,7 +15,7 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
   timeout: 120_000,
 }, async (t) => {
   using directory = temporaryDirectory();
-  const [platform, business, gateway, issuer, other] = await freePorts(5);
+  const [platform, business, gateway, issuer, other, metrics] = await freePorts(6);
   const file = join(directory.path, 'andromeda.yaml');
   const write = (businessPort: number | undefined, more: object = {}) =>
     writeFileSync(
@@ -25,6 +25,7 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
         business: { listen: `127.0.0.1:${businessPort}` },
         gateway: { listen: `127.0.0.1:${gateway}` },
         identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+        metrics: { listen: `127.0.0.1:${metrics}` },
         ...more,
       }),
     );
@@ -53,6 +54,8 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
   await until('serve.ready', 1);
   const gateways = gatewaysOf(directory.path);
   assert.equal(gateways.length, 1);
+  const scrape = await fetch(`http://127.0.0.1:${metrics}/metrics`);
+  assert.match(await scrape.text(), /^andromeda_gateway_sessions 0$/m);
 
   child.kill('SIGUSR1');
   writeFileSync(file, 'sink: {}');
