@@ -57,16 +57,13 @@ export function contentDir(workDir: string): string {
   return directory;
 }
 
-/** Throws `invalid_state` where a copy of the database would take the room that the service needs. */
+/** Throws `invalid_state` where two copies of the database, of which one is rewritten as the other, would take the room that the service needs. */
 export function requireSpace(dataDir: string): void {
   const database = join(dataDir, 'andromeda.db');
   const sizes = [database, `${database}-wal`].map(
     (file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
   );
-  requireFree(
-    dataDir,
-    sizes.reduce((sum, size) => sum + size, 0),
-  );
+  requireFree(dataDir, 2 * sizes.reduce((sum, size) => sum + size, 0));
 }
 
 /** Throws `invalid_state` where so much does not fit on a directory's disk beside what others need. */

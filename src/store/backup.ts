@@ -21,7 +21,7 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
-import { type CopyOptions, type DatabaseFile, engine } from './engine.ts';
+import { type CopyOptions, engine } from './engine.ts';
 import { noteBackup } from './last-backup.ts';
 
 export interface BackupOptions extends BackupInfo, CopyOptions {
@@ -52,18 +52,20 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
   }
   const target = existsSync(file) ? realpathSync(file) : file;
   const temporary = `${target}.${process.pid}.part`;
+  const raw = `${temporary}-raw`;
   try {
     requireReplaceable(target, file);
     removeAbandoned(target);
-    closeSync(openSync(temporary, 'wx', 0o600));
-    await engine.copy(source, temporary, options);
+    for (const name of [raw, temporary]) closeSync(openSync(name, 'wx', 0o600));
+    await engine.copy(source, raw, options);
+    compact(raw, temporary, dataDir);
+    options.signal?.throwIfAborted();
     const copy = engine.openFile(temporary);
     const missing: string[] = [];
     try {
       const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
       const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
       addFiles(copy, contents(dataDir, others, missing), options);
-      refuseDamaged(copy, dataDir);
       checkBackup(copy, 'What was just written');
     } finally {
       copy.close();
@@ -75,17 +77,28 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     if (!options.unnoted) noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
     return { bytes, missing };
   } catch (error) {
-    for (const name of [temporary, `${temporary}-journal`, `${temporary}-wal`, `${temporary}-shm`])
-      rmSync(name, { force: true });
+    for (const name of [raw, temporary]) {
+      for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${name}${end}`, { force: true });
+    }
     if (error instanceof DomainError || options.signal?.aborted) throw error;
     if (engine.databaseFault(error) === 'damaged') throw damaged(dataDir);
     throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
   }
 }
 
-/** A page is copied as it is, so what is damaged in the copy is damaged in the database. */
-function refuseDamaged(copy: DatabaseFile, dataDir: string): void {
-  if (!copy.isWhole()) throw damaged(dataDir);
+/**
+ * Rewrites a copy without what was deleted: freed parts of its pages still have old text, such as the names of erased
+ * people. A page was copied as it is, so what is damaged in the copy is damaged in the database.
+ */
+function compact(raw: string, file: string, dataDir: string): void {
+  const copy = engine.openFile(raw);
+  try {
+    if (!copy.isWhole()) throw damaged(dataDir);
+    copy.compactInto(file);
+  } finally {
+    copy.close();
+  }
+  rmSync(raw);
 }
 
 function damaged(dataDir: string): DomainError {

@@ -25,8 +25,11 @@ export interface Command<T> {
   /** Throws if the caller may not do this; called again on every replay. */
   authorize?(tx: Tx, caller: Caller): Promise<void>;
   /** Makes the change; `about` is what only now is known of what it was made on. */
-  apply(tx: Tx, commandId: string): Promise<{ result: T; about?: Partial<About> }>;
+  apply(tx: Tx, commandId: string): Promise<{ result: T; about?: LateAbout }>;
 }
+
+/** What is known of a change once it was made; a `reason` takes the place of the one that was given. */
+export type LateAbout = Partial<About & { reason: string }>;
 
 /** Who asks, with which headers, and when (milliseconds since 1970). */
 export type CommandRequest = Pick<Request, 'caller' | 'command' | 'now'>;

@@ -9,8 +9,7 @@ import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import type { Person } from '../../domain/person.ts';
 import { holdsStaffKey } from '../../domain/staff.ts';
-import type { About } from '../../store/attempts.ts';
-import { runCommand } from '../../store/commands.ts';
+import { type LateAbout, runCommand } from '../../store/commands.ts';
 import { erasePerson } from '../../store/erasure.ts';
 import { listLiveGrants, revokeGrant } from '../../store/grants.ts';
 import type { Reader, Store, Tx } from '../../store/index.ts';
@@ -158,8 +157,10 @@ export async function operatorErasePerson(
 ): PersonReply {
   const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
   const reply = await changePerson(deps, request, what, async (tx, userId) => {
+    const { erasedAt } = await requirePerson(tx.db, userId);
     await erasePerson(tx, userId);
-    return undefined;
+    // Nobody knows the names any more that would have to be looked for in what is given as the reason now.
+    return erasedAt === null ? undefined : { reason: '', details: 'was erased before' };
   });
   deps.audit.eraseNames();
   return reply;
@@ -183,7 +184,7 @@ function changePerson(
   deps: BusinessDeps,
   request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
   { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
-  change: (tx: Tx, userId: string) => Promise<Partial<About> | undefined>,
+  change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
 ): PersonReply {
   const userId = request.path.userID;
   const about = { target: userId, subjectUserId: userId, details };

@@ -38,6 +38,8 @@ export interface DatabaseFile {
   setKind(kind: number): void;
   /** Whether every page and every reference is as it should be. */
   isWhole(): boolean;
+  /** Writes what is in it to an empty file, and nothing of what was deleted from it. Whoever calls waits. */
+  compactInto(file: string): void;
   close(): void;
 }
 

@@ -31,6 +31,7 @@ export function openFile(file: string, { readonly } = { readonly: false }): Data
     isWhole: () =>
       database.pragma('integrity_check(1)', { simple: true }) === 'ok' &&
       (database.pragma('foreign_key_check') as unknown[]).length === 0,
+    compactInto: (target) => void database.prepare('vacuum into ?').run(target),
     close: () => void database.close(),
   };
 }
