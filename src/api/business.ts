@@ -1510,11 +1510,15 @@ export interface components {
             updated_at: components["schemas"]["Time"];
         };
         Identities: {
-            identities: {
-                issuer: string;
-                subject: string;
-                created_at: components["schemas"]["Time"];
-            }[];
+            identities: components["schemas"]["Identity"][];
+            /** @description Identities that were taken from the account, which its address does not bind again until the account is rebound at that issuer */
+            unbound?: components["schemas"]["Identity"][];
+        };
+        Identity: {
+            issuer: string;
+            subject: string;
+            /** @description Since when it is bound, or unbound */
+            created_at: components["schemas"]["Time"];
         };
         OperatorGrant: {
             grant: components["schemas"]["ResourceGrant"];

@@ -43,6 +43,18 @@ export async function listIdentities(db: Reader, userId: string): Promise<Identi
     .execute();
 }
 
+/** Identities that were taken from a person, oldest first; `createdAt` says when. */
+export async function listUnboundIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return db
+    .selectFrom('unbound_identities')
+    .select(['issuer', 'subject', 'created_at as createdAt'])
+    .where('user_id', '=', userId)
+    .orderBy('created_at')
+    .orderBy('issuer')
+    .orderBy('subject')
+    .execute();
+}
+
 /** Whether an operator took this sign-in from an account, so that it is not bound again by its address. */
 export async function isUnbound(db: Reader, issuer: string, subject: string): Promise<boolean> {
   const row = await db

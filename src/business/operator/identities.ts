@@ -2,7 +2,13 @@
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { runCommand } from '../../store/commands.ts';
-import { listIdentities, unbindIdentity, updateIdentityAt } from '../../store/identities.ts';
+import {
+  type Identity,
+  listIdentities,
+  listUnboundIdentities,
+  unbindIdentity,
+  updateIdentityAt,
+} from '../../store/identities.ts';
 import type { Reader } from '../../store/index.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requirePerson } from './people.ts';
@@ -57,6 +63,12 @@ export function operatorUnbindIdentity(
     authorize: requireOperator,
     async apply(tx) {
       await requirePerson(tx.db, userId);
+      if (userId === request.caller.userId) {
+        throw new DomainError(
+          'invalid_state',
+          'This is how you sign in yourself, and you could not undo it. Ask another operator.',
+        );
+      }
       await unbindIdentity(tx, { userId, issuer, subject });
       return { result: await identitiesBody(tx.db, userId) };
     },
@@ -64,8 +76,9 @@ export function operatorUnbindIdentity(
 }
 
 async function identitiesBody(db: Reader, userId: string) {
-  const identities = await listIdentities(db, userId);
+  const toWire = ({ createdAt, ...identity }: Identity) => ({ ...identity, created_at: createdAt });
   return {
-    identities: identities.map(({ createdAt, ...identity }) => ({ ...identity, created_at: createdAt })),
+    identities: (await listIdentities(db, userId)).map(toWire),
+    unbound: (await listUnboundIdentities(db, userId)).map(toWire),
   };
 }

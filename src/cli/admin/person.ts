@@ -1,7 +1,7 @@
 /** `andromeda admin person`. */
 
 import { foldEmail } from '../../domain/email.ts';
-import { visibleName } from '../../domain/visible-text.ts';
+import { escapeControls, visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
@@ -47,21 +47,29 @@ export async function findPerson(api: Reader, wanted: string): Promise<string> {
   return pick(kind, found.length > 0 ? found : await list(api), email).id;
 }
 
-const identities = printer<Business['Identities']['identities'][number]>(
+const identities = printer<Business['Identity']>(
   {
     ISSUER: (row) => row.issuer,
     SUBJECT: (row) => row.subject,
     SINCE: (row) => row.created_at,
   },
-  'There are no identities: whoever signs in with the verified address next is the person.',
+  'There are no identities: whoever signs in with the verified address next is the person, unless unbound.',
 );
 
-const printIdentities = (json: Business['Identities']) => identities.many(json, json.identities);
+/** Those that were unbound are said on stderr: they are none. */
+function printIdentities(json: Business['Identities']) {
+  for (const one of json.unbound ?? []) {
+    const [subject, issuer] = [escapeControls(one.subject), escapeControls(one.issuer)];
+    const cure = `\`andromeda admin person rebind EMAIL --issuer ${issuer}\` lets it in again.`;
+    printMessage(`${subject} at ${issuer} is unbound. ${cure}`);
+  }
+  return identities.many(json, json.identities);
+}
 
-/** The issuer at which a person has an identity, where that is just one; undefined where there is none. */
+/** The issuer at which a person has an identity, or had, where that is just one; undefined where there is none. */
 async function onlyIssuer(api: Reader, id: string, email: string): Promise<string | undefined> {
   const found = await api.get('/operator/people/{userID}/identities', { path: { userID: id } });
-  const [issuer, ...more] = new Set(found.identities.map((one) => one.issuer));
+  const [issuer, ...more] = new Set([...found.identities, ...(found.unbound ?? [])].map((one) => one.issuer));
   if (more.length === 0) return issuer;
   throw usage(
     `${email} has identities at several issuers. Say which one with --issuer: ${[issuer, ...more].join(', ')}`,

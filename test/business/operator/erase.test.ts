@@ -191,7 +191,7 @@ test('an identity that was unbound opens the account no more, and rebinding give
   const admin = (...args: string[]) => machine.run(['admin', 'person', ...args]);
   const unbound = await admin('unbind', bob);
   assert.equal(unbound.status, 0, unbound.stderr);
-  assert.match(unbound.stderr, /There are no identities/);
+  assert.match(unbound.stderr, /subject-bob at \S+ is unbound.*\nThere are no identities/);
   assert.equal((await service.business('/me', { token })).status, 401);
   const anew = await service.business('/me', { as: 'bob' });
   assert.equal(anew.status, 401);
@@ -200,9 +200,15 @@ test('an identity that was unbound opens the account no more, and rebinding give
   // Another identity with the verified address is the person.
   const other = await service.issuer.token('bob', { sub: 'subject-bob-2' });
   assert.equal((await service.business('/me', { token: other })).status, 200);
-  const free = await admin('rebind', bob, '--issuer', service.issuer.url);
+  const listed = await admin('identities', bob);
+  assert.match(listed.stdout, /subject-bob-2/);
+  assert.match(listed.stderr, /^subject-bob at \S+ is unbound/);
+  const free = await admin('rebind', bob);
   assert.equal(free.status, 0, free.stderr);
+  assert.doesNotMatch(free.stderr, /is unbound/);
   assert.equal((await service.business('/me', { as: 'bob' })).status, 200);
+  const own = await admin('unbind', 'root@physics.example');
+  assert.match(own.stderr, /This is how you sign in yourself/);
   const changed = await admin('email', bob, 'robert@physics.example');
   assert.equal(changed.status, 0, changed.stderr);
   assert.match(changed.stdout, /robert@physics\.example/);
