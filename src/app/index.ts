@@ -282,8 +282,9 @@ const mostFilters = 50;
 /** Sessions are checked again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange((changes) => {
+    const some = changes.filter((change) => !('browsersOfUserId' in change));
     // One look at everybody costs less than one for each of thousands, as after a lab file.
-    const filters = changes.length > mostFilters ? [{}] : changes.map(sessionsOf);
+    const filters = some.length > mostFilters ? [{}] : some.map(sessionsOf);
     for (const filter of filters) {
       gateway.recheck(filter).catch((error) => log.error('gateway.recheck.failed', { error }));
     }

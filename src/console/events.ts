@@ -10,7 +10,7 @@ import { DomainError } from '../domain/error.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Change, Store } from '../store/index.ts';
 import type { OpenSession, Sessions } from './sessions.ts';
-import { type Changed, concerns, gather, topicsFor, type View, viewOf } from './topics.ts';
+import { type Changed, concerns, gather, merge, topicsFor, type View, viewOf } from './topics.ts';
 
 export interface Events {
   /** Answers with a stream. Throws `service_unavailable` where there are too many. */
@@ -29,11 +29,17 @@ interface Stream {
   session: OpenSession;
   response: ServerResponse;
   view: View;
+  /** When the view was taken, by a clock that nobody sets. */
+  viewedAt: number;
+  /** Changes that wait until it is taken anew. */
+  later: Changed | undefined;
+  timer: NodeJS.Timeout | undefined;
   close(): void;
 }
 
 /** Changes that come within this are sent together. */
 const gatherMs = 150;
+const betweenViewsMs = 1_000;
 const reportedMs = 2_000;
 const heartbeatMs = 20_000;
 const longestMs = 15 * 60_000;
@@ -48,7 +54,7 @@ export function createEvents(options: EventsOptions): Events {
   const { store, now } = options;
   const streams = new Set<Stream>();
   const stopChanges = sendChanges(options, streams);
-  const stopReports = sendReports(store, streams);
+  const stopReports = sendReports(options, streams);
   const heart = setInterval(() => {
     for (const stream of streams) send(stream, ': \n\n');
   }, heartbeatMs).unref();
@@ -81,13 +87,17 @@ export function createEvents(options: EventsOptions): Events {
   };
 }
 
-function addStream(streams: Set<Stream>, facts: Omit<Stream, 'close'>): Stream {
+function addStream(streams: Set<Stream>, facts: Pick<Stream, 'session' | 'response' | 'view'>): Stream {
   const { response } = facts;
   const end = setTimeout(() => stream.close(), longestMs).unref();
   const stream: Stream = {
     ...facts,
+    viewedAt: performance.now(),
+    later: undefined,
+    timer: undefined,
     close() {
       clearTimeout(end);
+      clearTimeout(stream.timer);
       streams.delete(stream);
       // Who does not read must not hold what waits for them.
       if (response.writableLength > mostWaiting) response.destroy();
@@ -101,6 +111,7 @@ function addStream(streams: Set<Stream>, facts: Omit<Stream, 'close'>): Stream {
 
 function send(stream: Stream, text: string): void {
   const { response } = stream;
+  if (response.writableEnded) return;
   if (response.writableLength > mostWaiting) stream.close();
   else response.write(text);
 }
@@ -113,7 +124,8 @@ function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () =
 
   async function sendAll(changes: readonly Change[]): Promise<void> {
     const changed = changes.length > mostChanges ? undefined : await gather(store.read, changes);
-    for (const stream of [...streams]) await sendTopics(options, stream, changed);
+    // Side by side: one whose tokens the issuer is asked for holds up no other.
+    await Promise.all([...streams].map((stream) => sendTopics(options, stream, changed)));
   }
 
   const stopListening = store.onChange((changes) => {
@@ -133,41 +145,75 @@ function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () =
 }
 
 async function sendTopics(
-  { store, sessions, now }: EventsOptions,
+  options: EventsOptions,
   stream: Stream,
   changed: Changed | undefined,
 ): Promise<void> {
-  const { session } = stream;
-  if (!changed || changed.people.has(session.userId)) {
-    if (!(await sessions.isOpen(session))) {
-      send(stream, 'event: signed-out\ndata: {}\n\n');
-      return stream.close();
-    }
+  const { session, view } = stream;
+  const { userId } = session;
+  if (!changed || changed.people.has(userId) || changed.browsersOf.has(userId)) {
+    const isOpen = await options.sessions.isOpen(session).catch(() => undefined);
+    if (isOpen === false) send(stream, 'event: signed-out\ndata: {}\n\n');
+    // Where it cannot be told, the page asks again when it opens the next.
+    if (!isOpen) return stream.close();
   }
-  if (!changed || concerns(stream.view, changed)) {
-    stream.view = await viewOf(store.read, session.userId, now());
+  const why = changed ? concerns(view, changed) : 'own';
+  if (changed && why === 'cluster') {
+    const waitMs = stream.viewedAt + betweenViewsMs - performance.now();
+    if (waitMs > 0) return sendLater(options, stream, changed, waitMs);
   }
-  const topics = changed ? [...new Set(topicsFor(stream.view, changed))] : ['everything'];
-  if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
+  if (why) await renewView(options, stream);
+  else await requireView(options, stream);
+  const topics = changed ? topicsFor(stream.view, changed) : ['everything'];
+  // A cluster more, or less: what the person reads of themselves is different.
+  if (stream.view.clusters.symmetricDifference(view.clusters).size > 0) topics.push('me');
+  if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify([...new Set(topics)])}\n\n`);
+}
+
+/** Clusters change all the time, and each change could be of a grant: all of a while are looked at together. */
+function sendLater(options: EventsOptions, stream: Stream, changed: Changed, waitMs: number): void {
+  stream.later = stream.later ? merge(stream.later, changed) : changed;
+  stream.timer ??= setTimeout(() => {
+    const { later } = stream;
+    stream.later = undefined;
+    stream.timer = undefined;
+    sendTopics(options, stream, later).catch((error: unknown) =>
+      options.log.error('console.events.failed', { error }),
+    );
+  }, waitMs).unref();
+}
+
+async function renewView({ store, now }: EventsOptions, stream: Stream): Promise<void> {
+  stream.viewedAt = performance.now();
+  stream.view = await viewOf(store.read, stream.session.userId, now());
+}
+
+/** A grant ends by itself, and no change says so. */
+async function requireView(options: EventsOptions, stream: Stream): Promise<void> {
+  if (stream.view.until <= options.now()) await renewView(options, stream);
 }
 
 /**
  * Sends which clusters reported, also where they say nothing new: a page must not call fresh what is not, nor the reverse.
  * Returns how to stop.
  */
-function sendReports({ observationAges }: Store, streams: ReadonlySet<Stream>): () => void {
+function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
+  const { store, log } = options;
   const reported = new Set<string>();
-  const stopNoting = observationAges.onRecorded((clusterId) => {
+  const stopNoting = store.observationAges.onRecorded((clusterId) => {
     if (streams.size > 0) reported.add(clusterId);
   });
   const timer = setInterval(() => {
     if (reported.size === 0) return;
-    for (const stream of streams) {
-      const { clusters, isStaff } = stream.view;
-      const ids = [...reported].filter((id) => isStaff || clusters.has(id));
-      if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
-    }
+    const all = [...reported];
     reported.clear();
+    const sent = [...streams].map(async (stream) => {
+      await requireView(options, stream);
+      const { clusters, isStaff } = stream.view;
+      const ids = all.filter((id) => isStaff || clusters.has(id));
+      if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
+    });
+    Promise.all(sent).catch((error: unknown) => log.error('console.events.failed', { error }));
   }, reportedMs).unref();
   return () => {
     stopNoting();

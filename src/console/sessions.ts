@@ -47,9 +47,10 @@ export interface OpenSession {
   userId: string;
   createdAt: number;
   seenAt: number;
-  /** The Authorization header of the person's requests, and until when it is good. */
+  /** The Authorization header of the person's requests. */
   authorization: string;
-  expiresAt: number;
+  /** Opens its tokens, also those that come later. */
+  secret: Buffer;
 }
 
 export interface Sessions {
@@ -60,7 +61,10 @@ export interface Sessions {
   ): Promise<{ userId: string; cookie: string }>;
   /** The session of a request, used now unless the page says that nobody does. Throws `unauthorized`. */
   of(request: IncomingMessage): Promise<OpenSession>;
-  /** Whether it still counts: not ended, not over, and the person's token still good. */
+  /**
+   * Whether it still counts: not ended, not over, and the person's token still good, or the one that the issuer gives for
+   * it. Throws `integration_unavailable` where that cannot be told.
+   */
   isOpen(session: OpenSession): Promise<boolean>;
   /** Ends the session of a request; its person and tokens, where there was one. */
   end(request: IncomingMessage): Promise<{ userId: string; tokens: Tokens } | undefined>;
@@ -120,18 +124,20 @@ export function createSessions(options: SessionsOptions): Sessions {
         createdAt,
         seenAt: isUsed ? now() : seenAt,
         authorization,
-        expiresAt: kept.expiresAt,
+        secret,
       };
     },
-    async isOpen({ id, authorization, expiresAt }) {
+    async isOpen({ id, secret }) {
       const session = await findConsoleSession(store.read, id);
-      if (!session || isOver(session)) return false;
-      // Renewed by the next request, or the session ends with that.
-      if (expiresAt <= now()) return true;
-      return authenticate(authorization).then(
-        (userId) => userId === session.userId,
-        () => false,
-      );
+      const kept = session && (unseal(session.sealed, secret, id) as Kept | undefined);
+      if (!kept || isOver(session)) return false;
+      try {
+        await authorized(session, await renew(session, secret, kept));
+        return true;
+      } catch (error) {
+        if (error instanceof DomainError && error.code === 'unauthorized') return false;
+        throw error;
+      }
     },
     async end(request) {
       const found = await find(request);

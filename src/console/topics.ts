@@ -2,7 +2,8 @@
  * What a change is called on the stream, and who is told. A topic names something that a person may read; what became
  * of it, they read for themselves, by an operation that asks again whether they may.
  *
- *     me                 the person, their keys, memberships and sessions
+ *     me                 the person, their keys and memberships
+ *     sign-ins           the browsers that they are signed in with
  *     organization/ID    an organization that they belong to      members/ID    its members
  *     cluster/UUID       a cluster that they may see or use
  *     installation       for operators: anything that they see
@@ -14,6 +15,7 @@ import { listLiveGrants } from '../store/grants.ts';
 import type { Change, Reader } from '../store/index.ts';
 import { findMembership, listMembershipsOf } from '../store/memberships.ts';
 import { listStaffKeys } from '../store/people.ts';
+import { fromTime } from '../store/time.ts';
 
 /** What a person may hear of. */
 export interface View {
@@ -22,6 +24,8 @@ export interface View {
   /** Clusters that they may see or use, by ID. */
   clusters: ReadonlySet<string>;
   isStaff: boolean;
+  /** When the first grant that it rests on ends by itself, in ms since 1970. */
+  until: number;
 }
 
 /** What a person may hear of at this moment. */
@@ -38,12 +42,23 @@ export async function viewOf(db: Reader, userId: string, now: number): Promise<V
     if (![...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'))) continue;
     for (const { id } of await listOrganizationClusters(db, organizationId)) clusters.add(id);
   }
-  return { userId, organizations: new Set(organizations), clusters, isStaff: staffKeys.length > 0 };
+  const until = Math.min(
+    ...grants.map(({ expiresAt }) => (expiresAt === null ? Infinity : fromTime(expiresAt))),
+  );
+  return {
+    userId,
+    organizations: new Set(organizations),
+    clusters,
+    isStaff: staffKeys.length > 0,
+    until,
+  };
 }
 
 /** Changes of a short while, gathered. */
 export interface Changed {
   people: ReadonlySet<string>;
+  /** People whose sign-ins to the console changed. */
+  browsersOf: ReadonlySet<string>;
   organizations: ReadonlySet<string>;
   /** Those of which something was decided or reported. */
   clusters: ReadonlySet<string>;
@@ -58,11 +73,13 @@ const mostPeople = 200;
 /** Undefined where there are too many to look at one by one. */
 export async function gather(db: Reader, changes: readonly Change[]): Promise<Changed | undefined> {
   const people = new Set<string>();
+  const browsersOf = new Set<string>();
   const organizations = new Set<string>();
   const clusters = new Set<string>();
   const decided = new Set<string>();
   for (const change of changes) {
     if ('userId' in change) people.add(change.userId);
+    else if ('browsersOfUserId' in change) browsersOf.add(change.browsersOfUserId);
     else if ('organizationId' in change) organizations.add(change.organizationId);
     else if ('observedClusterId' in change) clusters.add(change.observedClusterId);
     else {
@@ -73,15 +90,16 @@ export async function gather(db: Reader, changes: readonly Change[]): Promise<Ch
   if (people.size > mostPeople) return undefined;
   const memberships = await Promise.all([...people].map((userId) => listMembershipsOf(db, userId)));
   const organizationsOfPeople = new Set(memberships.flat().map(({ organizationId }) => organizationId));
-  return { people, organizations, clusters, decided, organizationsOfPeople };
+  return { people, browsersOf, organizations, clusters, decided, organizationsOfPeople };
 }
 
 /** The topics of these changes that the person may hear of. */
 export function topicsFor(view: View, changed: Changed): string[] {
-  const { people, organizations, clusters, organizationsOfPeople } = changed;
+  const { people, browsersOf, organizations, clusters, organizationsOfPeople } = changed;
   const own = (ids: ReadonlySet<string>) => [...ids].filter((id) => view.organizations.has(id));
   return [
     ...(people.has(view.userId) ? ['me'] : []),
+    ...(browsersOf.has(view.userId) ? ['sign-ins'] : []),
     ...own(organizations).flatMap((id) => [`organization/${id}`, `members/${id}`]),
     ...own(organizationsOfPeople).map((id) => `members/${id}`),
     ...[...clusters].filter((id) => view.isStaff || view.clusters.has(id)).map((id) => `cluster/${id}`),
@@ -89,12 +107,23 @@ export function topicsFor(view: View, changed: Changed): string[] {
   ];
 }
 
-/** Whether these changes can change what the person may hear of. */
-export function concerns(view: View, { people, organizations, decided }: Changed): boolean {
-  return (
-    people.has(view.userId) ||
-    [...organizations].some((id) => view.organizations.has(id)) ||
-    // A cluster that is new is in nobody's view yet.
-    [...decided].some((id) => !view.clusters.has(id))
-  );
+/** Whether these changes can change what the person may hear of: their own do; those of clusters may, by a grant. */
+export function concerns(
+  view: View,
+  { people, organizations, decided }: Changed,
+): 'own' | 'cluster' | undefined {
+  const isOwn = people.has(view.userId) || [...organizations].some((id) => view.organizations.has(id));
+  if (isOwn) return 'own';
+  return decided.size > 0 ? 'cluster' : undefined;
+}
+
+export function merge(one: Changed, other: Changed): Changed {
+  return {
+    people: one.people.union(other.people),
+    browsersOf: one.browsersOf.union(other.browsersOf),
+    organizations: one.organizations.union(other.organizations),
+    clusters: one.clusters.union(other.clusters),
+    decided: one.decided.union(other.decided),
+    organizationsOfPeople: one.organizationsOfPeople.union(other.organizationsOfPeople),
+  };
 }

@@ -31,7 +31,7 @@ export async function createConsoleSession(
     .insertInto('console_sessions')
     .values({ id, user_id: userId, sealed, address, program, created_at: at, seen_at: at })
     .execute();
-  tx.changed({ userId });
+  tx.changed({ browsersOfUserId: userId });
 }
 
 /** As it is stored, whether or not it is over. */
@@ -82,7 +82,7 @@ export async function deleteConsoleSession(tx: Tx, id: string, userId?: string):
   const found = await findConsoleSession(tx.db, id);
   if (!found || (userId !== undefined && found.userId !== userId)) return false;
   await tx.db.deleteFrom('console_sessions').where('id', '=', id).execute();
-  tx.changed({ userId: found.userId });
+  tx.changed({ browsersOfUserId: found.userId });
   return true;
 }
 
@@ -93,7 +93,7 @@ export async function deleteOtherConsoleSessions(tx: Tx, userId: string, keep: s
     .where('user_id', '=', userId)
     .where('id', '!=', keep)
     .executeTakeFirst();
-  tx.changed({ userId });
+  if (numDeletedRows > 0n) tx.changed({ browsersOfUserId: userId });
   return Number(numDeletedRows);
 }
 

@@ -23,12 +23,16 @@ import { createObservationAges, type ObservationAges } from './observation-ages.
 import type { Schema } from './schema.ts';
 import { createWriter } from './writer.ts';
 
-/** Whose state a committed write changed; `observedClusterId` when a cluster reported something new. */
+/**
+ * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, `browsersOfUserId`
+ * when the person's sign-ins to the console changed and nothing else.
+ */
 export type Change =
   | { userId: string }
   | { organizationId: string }
   | { clusterId: string }
-  | { observedClusterId: string };
+  | { observedClusterId: string }
+  | { browsersOfUserId: string };
 
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {

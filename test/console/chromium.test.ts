@@ -186,6 +186,51 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
   });
 });
 
+test('signing out holds in every tab, however slow the network, and a session that ends waits for the next', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('bob', async (page) => {
+    const open = async (path: string) => {
+      const tab = await page.context().newPage();
+      await tab.goto(app.url + path);
+      await tab.getByText('Live', { exact: true }).waitFor();
+      return tab;
+    };
+    const other = await open('/clusters');
+    // Ended elsewhere: every tab says so, keeps its place, and goes on when one of them is signed in again.
+    await page.evaluate(`(async () => {
+      const headers = { 'X-Andromeda-Console': 'active' };
+      const { sessions } = await (await fetch('/sessions', { headers })).json();
+      const { id } = sessions.find(({ current }) => current);
+      await fetch('/sessions/' + id + '/end', { method: 'POST', headers });
+    })()`);
+    for (const tab of [page, other]) await tab.getByText('Your session has ended').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    for (const tab of [page, other]) await tab.getByText('Live', { exact: true }).waitFor();
+    assert.equal(new URL(other.url()).pathname, '/clusters');
+    await page.goto(`${app.url}/signed-out?why=again`);
+    await page.getByText('Live', { exact: true }).waitFor();
+
+    await page.context().route('**/sign-out', async (route) => {
+      const headers = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' };
+      const response = await route.fetch({ headers });
+      // Before the answer arrives, the other tabs know of it, and one is loaded anew.
+      await other.getByRole('heading', { name: 'You are signed out' }).waitFor();
+      await other.goto(`${app.url}/keys`);
+      await other.getByRole('heading', { name: 'You are signed out' }).waitFor();
+      await route.fulfill({ response });
+    });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    await other.getByRole('link', { name: 'Sign in' }).click();
+    await other.getByLabel('Password').waitFor();
+    for (const why of ['__proto__', 'toString', 'refused']) {
+      await page.goto(`${app.url}/signed-out?why=${why}`);
+      await page.getByText(why === 'refused' ? 'did not sign you in' : 'The sign-in failed').waitFor();
+    }
+  });
+});
+
 function walkOf(page: Page): Walk {
   return { app, page, show: (path) => show(page, path), check: (path) => checkPage(page, path) };
 }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createGrant, revokeGrant } from '../../src/store/grants.ts';
+import type { Change } from '../../src/store/index.ts';
+import { findPersonByEmail } from '../../src/store/people.ts';
 import { alpha, eventually as within } from '../support/app.ts';
 import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
 
@@ -110,4 +113,59 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   );
   assert.equal(more.filter(({ isOver }) => isOver).length, 0);
   for (const stream of [...more, streams.root]) stream.stop();
+});
+
+test('a stream tells of a cluster until the grant is revoked or over, and of sign-ins their person only', async () => {
+  await using app: ConsoleApp = await startConsoleApp();
+  const { store } = app.test.app;
+  const eve = await signIn(app, 'eve');
+  const ada = await signIn(app, 'ada');
+  const streams = { eve: await openStream(eve), ada: await openStream(ada) };
+  for (const stream of Object.values(streams)) await eventually(async () => stream, has('event: open'));
+  const person = await findPersonByEmail(store.read, 'eve@physics.example');
+  const userId = person?.id ?? '';
+  const terms = { clusterId: alpha, userId, scope: null, roleId: null, grantedBy: userId };
+  const grantUntil = (expiresAt: string | null) =>
+    store.write((tx) => createGrant(tx, { ...terms, relation: 'kubernetes.viewer', expiresAt }));
+  /** Whether Eve is told of a change of the cluster, for Ada is. */
+  const isTold = async () => {
+    for (const stream of Object.values(streams)) stream.text = '';
+    await store.write(async (tx) => tx.changed({ clusterId: alpha }));
+    await eventually(async () => streams.ada, has(`"cluster/${alpha}"`));
+    await store.write(async (tx) => tx.changed({ userId }));
+    await eventually(async () => streams.eve, has('"me"'));
+    await new Promise((done) => setTimeout(done, 1_500));
+    return streams.eve.text.includes(alpha);
+  };
+  assert.equal(await isTold(), false);
+  const grantId = await grantUntil(null);
+  assert.equal(await isTold(), true);
+  await store.write((tx) => revokeGrant(tx, grantId));
+  assert.equal(await isTold(), false);
+  await grantUntil(new Date(Date.now() + 60_000).toISOString());
+  assert.equal(await isTold(), true);
+  app.test.advance(60_000);
+  assert.equal(await isTold(), false);
+
+  // A sign-in, and ending no other.
+  for (const stream of Object.values(streams)) stream.text = '';
+  const changes: Change[] = [];
+  const stop = store.onChange((some) => changes.push(...some));
+  const second = await signIn(app, 'eve');
+  await eventually(async () => streams.eve, has('["sign-ins"]'));
+  await second.call('/sessions/end-others', { method: 'POST' });
+  await eventually(
+    async () => streams.eve,
+    (stream) => stream.isOver,
+  );
+  await second.call('/sessions/end-others', { method: 'POST' });
+  stop();
+  const browsers = changes.filter((change) => 'browsersOfUserId' in change);
+  assert.deepEqual(browsers, [{ browsersOfUserId: userId }, { browsersOfUserId: userId }]);
+  assert.deepEqual(
+    changes.filter((change) => 'userId' in change),
+    [],
+  );
+  assert.doesNotMatch(streams.ada.text, /members\/|sign-ins/);
+  streams.ada.stop();
 });

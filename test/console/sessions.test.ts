@@ -129,6 +129,29 @@ test('who is deactivated is signed out, and stays so', async () => {
   await assert.rejects(test.use(cookie), refused);
 });
 
+test('an open stream asks whether the person counts, also when the token that it began with has ended', async () => {
+  await using test = await startSessions();
+  const { world, use, sessions } = test;
+  const session = await use(await test.open());
+  assert.equal(await sessions.isOpen(session), true);
+  world.now += 10 * minute;
+  world.away = true;
+  await assert.rejects(sessions.isOpen(session), { code: 'integration_unavailable' });
+  world.away = false;
+  assert.equal(await sessions.isOpen(session), true);
+  assert.equal(world.refreshed, 1);
+  world.now += 10 * minute;
+  // A new password: the issuer gives no token for the old sign-in.
+  world.refuse = true;
+  assert.equal(await sessions.isOpen(session), false);
+  world.refuse = false;
+  assert.equal(await sessions.isOpen(session), false, 'it is over for good');
+  const other = await use(await test.open());
+  world.now += 10 * minute;
+  world.deactivated = true;
+  assert.equal(await sessions.isOpen(other), false);
+});
+
 test('a person has twenty sessions; the one that was used least recently goes for a new one', async () => {
   await using test = await startSessions();
   const first = await test.open();

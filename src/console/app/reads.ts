@@ -94,7 +94,7 @@ export interface BrowserSession {
 }
 
 export const readSessions = () =>
-  read(['sessions'], ['me'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
+  read(['sessions'], ['me', 'sign-ins'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
 
 export const readMembers = (orgID: string) =>
   read(['members', orgID], [`members/${orgID}`, 'me'], async () =>
