@@ -23,7 +23,11 @@ export function AuditPage() {
   const wanted = (search.filter ?? '').toLowerCase();
   const shown = (audit.data ?? []).filter((one) => textOf(one).toLowerCase().includes(wanted));
   return (
-    <Page title="Audit trail" sentence={audit.data && <Sentence entries={audit.data} search={search} />}>
+    <Page
+      title="Audit trail"
+      isWide
+      sentence={audit.data && <Sentence entries={audit.data} search={search} />}
+    >
       <Filters key={JSON.stringify(search)} search={search} />
       <Panel
         title="Who did what"
