@@ -32,21 +32,22 @@ const identityOf = prepared((db, issuer: string, subject: string) =>
 );
 
 /** A person's identities, oldest first. */
-export async function listIdentities(db: Reader, userId: string): Promise<Identity[]> {
-  return db
-    .selectFrom('identities')
-    .select(['issuer', 'subject', 'created_at as createdAt'])
-    .where('user_id', '=', userId)
-    .orderBy('created_at')
-    .orderBy('issuer')
-    .orderBy('subject')
-    .execute();
+export function listIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return identitiesIn(db, 'identities', userId);
 }
 
 /** Identities that were taken from a person, oldest first; `createdAt` says when. */
-export async function listUnboundIdentities(db: Reader, userId: string): Promise<Identity[]> {
+export function listUnboundIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return identitiesIn(db, 'unbound_identities', userId);
+}
+
+function identitiesIn(
+  db: Reader,
+  table: 'identities' | 'unbound_identities',
+  userId: string,
+): Promise<Identity[]> {
   return db
-    .selectFrom('unbound_identities')
+    .selectFrom(table)
     .select(['issuer', 'subject', 'created_at as createdAt'])
     .where('user_id', '=', userId)
     .orderBy('created_at')
