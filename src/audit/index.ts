@@ -53,6 +53,7 @@ export interface Audit {
 const stopMs = 500;
 const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
+const minuteMs = 60_000;
 
 /** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
 export function startAudit(
@@ -110,9 +111,12 @@ function startRetention(deps: RetentionDeps, settings: RetentionSettings): { sto
   let running = Promise.resolve();
   const run = () => {
     running = running
-      .then(() => applyRetention(deps, settings, stopping.signal))
+      .then(() => applyRetention({ ...deps, isNew }, settings, stopping.signal))
       .catch((error: unknown) => deps.log.error('retention.failed', { error: messageOf(error) }));
   };
+  const startedAt = performance.now();
+  // The run of the next day may come a little early.
+  const isNew = () => performance.now() - startedAt < retentionMs - minuteMs;
   const first = setTimeout(run, retentionFirstMs).unref();
   const timer = setInterval(run, retentionMs).unref();
   return {

@@ -15,6 +15,7 @@ import {
   deleteBeforeCheckpoint,
   deleteOldCommands,
   type EntryTexts,
+  findLastTimeBefore,
   redactEntries,
   setCheckpoint,
 } from '../store/retention.ts';
@@ -39,6 +40,8 @@ export interface RetentionDeps {
   /** Names of the destinations that the trail is sent to: what they have not yet is not deleted. */
   destinations: readonly string[];
   log: Logger;
+  /** Whether the service has run for less than a day: its clock is believed less then. */
+  isNew?(): boolean;
 }
 
 const dayMs = 86_400_000;
@@ -53,12 +56,27 @@ export async function applyRetention(
   settings: RetentionSettings,
   signal: AbortSignal,
 ): Promise<void> {
-  const now = deps.store.lapses.now();
+  const now = await timeThatCounts(deps);
   const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
   const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
   if (commands !== undefined) await inParts(() => deleteOldCommands(deps.store, commands), signal);
   if (sessions !== undefined) await redactSessions(deps, sessions, signal);
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
+}
+
+/**
+ * The time that days are counted from. A clock that was wrong at the start cannot be told from one that was right while the
+ * service was stopped; so for a day, a gap in the trail before what was written lately counts as no time that passed.
+ */
+async function timeThatCounts({ store, log, isNew }: RetentionDeps): Promise<number> {
+  const now = store.lapses.now();
+  if (!isNew?.()) return now;
+  // Of the last day by this clock, everything may have been written with a clock that is wrong.
+  const earlier = await findLastTimeBefore(store.read, now - dayMs);
+  if (earlier === undefined || now - earlier <= 2 * dayMs) return now;
+  const message = `The trail has nothing of the time between ${toTime(earlier)} and a day ago. For a day, retention counts from then: is the clock of this host right?`;
+  log.warn('retention.waits', { message });
+  return earlier;
 }
 
 /** Runs a part again until there is no more. */

@@ -177,6 +177,7 @@ export interface LogEvents {
   /** Entries of the trail that were too old, and the file that has them. */
   'retention.deleted': { entries: string; file: string | undefined };
   'retention.failed': { error: string };
+  'retention.waits': { message: string };
   /** Nothing in the database names the person any more. */
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };

@@ -7,7 +7,7 @@ import type { AuditCheckpoint } from '../domain/audit-head.ts';
 import { DomainError } from '../domain/error.ts';
 import { type AuditListing, appendAuditEntry, withRedaction } from './audit.ts';
 import type { Reader, Store } from './index.ts';
-import { toTime } from './time.ts';
+import { fromTime, toTime } from './time.ts';
 
 /** Rows of one transaction: few enough to take a millisecond or two. */
 const partSize = 50;
@@ -58,6 +58,18 @@ export async function deleteBeforeCheckpoint(store: Store, checkpointSeq: number
     flush: false,
   });
   return rows.length === partSize;
+}
+
+/** When the last entry from before a time was written, in ms since 1970; undefined where there is none. */
+export async function findLastTimeBefore(db: Reader, time: number): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('audit_entries')
+    .select('at')
+    .where('at', '<', toTime(time))
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row && fromTime(row.at);
 }
 
 /** The texts of an entry, which may be replaced. */

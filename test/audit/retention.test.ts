@@ -123,6 +123,19 @@ test('old entries are exported and deleted up to a signed checkpoint, in small p
   assert.ok((await trail.signer.sign())?.seq, 'and is signed again');
 });
 
+test('a clock that is far ahead at the start deletes nothing for a day, also behind what it has written', async () => {
+  await using trail = await openOldTrail(5);
+  const before = await trail.seqs();
+  const isNew = { ...trail.deps, isNew: () => true };
+  // What was written last has the time of the wrong clock.
+  await trail.retain({ audit: 1, sessions: 1, commands: 7 }, isNew);
+  trail.clock.now += 3_600_000;
+  await trail.retain({ audit: 1 }, isNew);
+  assert.deepEqual(await trail.seqs(), before);
+  await trail.retain({ audit: 1 });
+  assert.ok((await trail.seqs()).length < before.length);
+});
+
 test('a trail that was cut is not accepted: neither behind its checkpoint, nor with a head in its place', async () => {
   await using trail = await openOldTrail(10);
   const head = await trail.signer.sign();
