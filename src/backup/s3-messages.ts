@@ -21,6 +21,8 @@ const advice: Record<string, string> = {
 /** The error of a sentence; undefined for one that is a sentence already, or a fault of the program. */
 export function s3Sentence(error: unknown, { endpoint, bucket }: Bucket): DomainError | undefined {
   if (error instanceof DomainError || isAbort(error)) return undefined;
+  const { cause } = error as Error;
+  if (cause instanceof DomainError) return cause;
   const at = `${endpoint} (bucket ${bucket})`;
   if (error instanceof S3ServiceError) {
     const { serviceCode = '', status } = error;
@@ -39,7 +41,11 @@ export function s3Sentence(error: unknown, { endpoint, bucket }: Bucket): Domain
 function networkReason(error: unknown): string | undefined {
   const { name, cause } = error as Error;
   if (name === 'TimeoutError') return 'it does not answer in time';
-  if (error instanceof S3Error) return messageOf(error.cause ?? error);
+  if (error instanceof S3Error)
+    return (
+      (error.cause instanceof Error ? networkReason(error.cause) : undefined) ??
+      messageOf(error.cause ?? error)
+    );
   if (error instanceof RangeError) return error.message;
   // How fetch says that the network failed: before an answer, and within one.
   if (error instanceof TypeError) {

@@ -27,7 +27,7 @@ export async function openBucket(
     ...readS3Credentials(credentials),
     endpoint: `${endpoint}/${bucket}`,
     region,
-    fetch: boundedFetch(limits),
+    fetch: requireLists(boundedFetch(limits), settings),
   });
   const key = (name: string) => `${prefix}${name}`;
   const storage = `s3://${bucket}`;
@@ -86,6 +86,20 @@ export async function openBucket(
       // Where it cannot be, it costs some space, until the storage's own rules remove it.
       if (left) await client.abortMultipartUpload(left.key, left.uploadId).catch(() => {});
     },
+  };
+}
+
+/** A page that something else answers with, such as a console, must not pass for an empty list. */
+function requireLists(send: typeof fetch, { endpoint, bucket }: Bucket): typeof fetch {
+  return async (input, init) => {
+    const reply = await send(input, init);
+    if (!reply.ok || !new URL(String(input)).searchParams.has('list-type')) return reply;
+    const text = await reply.text();
+    if (!/<(\w+:)?ListBucketResult[\s/>]/.test(text))
+      throw storageError(
+        `What answers at ${endpoint} (bucket ${bucket}) is no S3: it sent something else than a list. Look at backup.s3.endpoint.`,
+      );
+    return new Response(text, reply);
   };
 }
 

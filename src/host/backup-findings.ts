@@ -39,6 +39,11 @@ function checkDirectory(directory: string): Finding {
     );
   if (!isAllowed(directory, constants.R_OK | constants.W_OK | constants.X_OK))
     return wrong(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
+  if (stats.mode & 0o002)
+    return warn(
+      about,
+      `backup.to: ${directory} can be written by everybody, who can then put a backup of their own there. chmod o-w ${directory}`,
+    );
   return ok(about, `To ${directory}.`);
 }
 

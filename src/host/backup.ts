@@ -78,6 +78,7 @@ export async function listKept(options: InstallationOptions): Promise<number> {
     const { listBackups } = await import('../backup/obtain.ts');
     const { to } = requireSettings(settings);
     const all = await listBackups(to, dataDir);
+    if (all.length === 0) process.stderr.write('There is none yet.\n');
     return all.map(({ name, bytes, at }) => `${at}  ${mebibytes(bytes).padStart(10)}  ${name}\n`).join('');
   });
 }

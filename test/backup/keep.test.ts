@@ -7,11 +7,13 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { keepBackup } from '../../src/backup/keep.ts';
 import { newestFirst, tooMany } from '../../src/backup/names.ts';
+import { listBackups } from '../../src/backup/obtain.ts';
 import { openBucket } from '../../src/backup/s3.ts';
 import type { BackupStorage, KeepSettings } from '../../src/backup/storage.ts';
 import { readKeptBackup, readLastBackup } from '../../src/store/last-backup.ts';
 import { restoreBackup } from '../../src/store/restore.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
 import { type Fault, type S3Server, s3Bucket, s3Key, s3Region, startS3Server } from '../support/s3-server.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -266,6 +268,17 @@ test('a wrong key, a file that others can read, a host that is not there: one se
   });
   await assert.rejects(keep(own, { ...settings, to: { ...to, bucket: 'none' } }), {
     message: /bucket does not exist|no bucket/,
+  });
+  server.fault = () => 'page';
+  await assert.rejects(listBackups(to, own.dataDir), { message: /is no S3: it sent something else/ });
+  server.fault = () => undefined;
+  const [port = 0] = await freePorts(1);
+  const elsewhere = (endpoint: string) => keep(own, { ...settings, to: { ...to, endpoint } });
+  await assert.rejects(elsewhere(`http://127.0.0.1:${port}`), {
+    message: /cannot be used: nothing listens there\.$/,
+  });
+  await assert.rejects(elsewhere(server.endpoint.replace('http', 'https')), {
+    message: /cannot be used: .*(SSL|TLS|wrong version)/,
   });
   chmodSync(to.credentials, 0o640);
   await assert.rejects(keep(own, { ...settings, to }), {

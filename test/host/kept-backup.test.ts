@@ -67,6 +67,14 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   assert.match((await own.run('doctor', '--quiet')).stdout, /^warn +backup +None is in .*\/backups yet\.$/m);
 
   mkdirSync(place, { mode: 0o700 });
+  assert.deepEqual(
+    await own.run('backup', '--list').then(({ status, stdout, stderr }) => [status, stdout, stderr]),
+    [0, '', 'There is none yet.\n'],
+  );
+  chmodSync(place, 0o777);
+  const open = await own.run('check', '--quiet');
+  assert.match(open.stdout, /^warn +backup +backup\.to: .*\/backups can be written by everybody/m);
+  chmodSync(place, 0o700);
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
   assert.match(made.stdout, /\.backup\.age: [\d.]+ MiB, read back and checked; encrypted\.\n$/);

@@ -8,8 +8,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** 403 and 500 are answers; `silent` is none; `reset` cuts the connection within the request or the answer; `corrupt` changes what is read. */
-export type Fault = 403 | 500 | 'silent' | 'reset' | 'corrupt';
+/** 403 and 500 are answers; `page` is a web page with status 200; `silent` is none; `reset` cuts the connection within the request or the answer; `corrupt` changes what is read. */
+export type Fault = 403 | 500 | 'page' | 'silent' | 'reset' | 'corrupt';
 
 export interface S3Server extends AsyncDisposable {
   endpoint: string;
@@ -70,6 +70,11 @@ async function answer(
     return;
   }
   const body = await buffer(request);
+  if (fault === 'page') {
+    response.writeHead(200, { 'content-type': 'text/html' });
+    response.end('<!doctype html><html><head><title>Console</title></head></html>');
+    return;
+  }
   const refuse = (status: number, code: string) => {
     response.writeHead(status, { 'content-type': 'application/xml' });
     response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`);
