@@ -2,6 +2,7 @@
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditCheckpoint } from '../domain/audit-head.ts';
+import { DomainError } from '../domain/error.ts';
 import type { AuditListing } from '../store/audit.ts';
 import { entryMessage } from './messages.ts';
 
@@ -18,6 +19,36 @@ export async function writeExport(
     for await (const _ of pages);
     return undefined;
   }
+  try {
+    return await write(directory, pages, checkpoint);
+  } catch (error) {
+    throw sentenceOf(error, directory) ?? error;
+  }
+}
+
+/** What the disk says, with the path; undefined where it says nothing that is known here. */
+function sentenceOf(error: unknown, directory: string): DomainError | undefined {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (syscall === undefined) return undefined;
+  const known: Record<string, string> = {
+    EEXIST: 'is no directory',
+    ENOTDIR: 'is no directory',
+    ENOSPC: 'is on a disk that is full',
+    EDQUOT: 'is on a disk that is full',
+    EACCES: "is not the service's account's to write",
+    EPERM: "is not the service's account's to write",
+    EROFS: 'is read-only; under systemd, `andromeda service install` makes it writable for the service',
+  };
+  const reason = known[code ?? ''] ?? `cannot be written (${code})`;
+  const message = `retention.exportTo: ${directory} ${reason}. Nothing was deleted.`;
+  return new DomainError('invalid_state', message, { cause: error });
+}
+
+async function write(
+  directory: string,
+  pages: AsyncIterable<readonly AuditListing[]>,
+  checkpoint: () => AuditCheckpoint,
+): Promise<string> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const partial = join(directory, 'audit.partial');
   let first = 0;

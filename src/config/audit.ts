@@ -50,7 +50,11 @@ export const auditSchema = section([], {
   file: path,
   syslog: {
     ...section(['to'], {
-      to: { type: 'string', pattern: address.source },
+      to: {
+        type: 'string',
+        form: 'as tls://logs.example.org:6514, with udp, tcp or tls and a port',
+        pattern: address.source,
+      },
       ca: path,
       cert: path,
       key: path,
@@ -62,6 +66,7 @@ export const auditSchema = section([], {
     // What crosses a network crosses it encrypted; a name and password in an address end in logs.
     to: {
       type: 'string',
+      form: 'as https://collector.example.org/audit (http only to this machine), without user and password',
       pattern: '^(https://[^/?#@\\s]+|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:\\d+)?)([/?][^#\\s]*)?$',
     },
     secretFile: path,

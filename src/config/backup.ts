@@ -1,7 +1,8 @@
 /** The `backup` section of the configuration: backups that the service makes by itself. */
 import { isIP } from 'node:net';
 import type { DomainError } from '../domain/error.ts';
-import { isWithin } from './secret-files.ts';
+import { leadsInto } from './secret-files.ts';
+import { withoutSecrets } from './settings-file.ts';
 
 export interface BackupSettings {
   everyMs: number;
@@ -37,6 +38,7 @@ const text = { type: 'string', minLength: 1 };
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 const recipient = {
   type: 'string',
+  form: 'a public key of age (age1…) or SSH (ssh-ed25519 … or ssh-rsa …), or a list of them',
   pattern: '^(age1[a-z0-9]{10,4000}|ssh-(ed25519|rsa) [A-Za-z0-9+/]+=*( .*)?)$',
 };
 
@@ -46,7 +48,7 @@ export const backupSchema = {
   additionalProperties: false,
   required: ['to'],
   properties: {
-    every: { type: 'string', pattern: '^[1-9]\\d{0,3}[mhd]$' },
+    every: { type: 'string', form: 'a number and m, h or d, as 24h', pattern: '^[1-9]\\d{0,3}[mhd]$' },
     keep: { type: 'integer', minimum: 1, maximum: 1000 },
     to: text,
     encryptTo: { anyOf: [recipient, { type: 'array', items: recipient, minItems: 1, maxItems: 20 }] },
@@ -76,10 +78,14 @@ export function readBackup(
     encryptTo: [encryptTo].flat(),
   };
   if (!to.startsWith('s3:')) {
+    if (/^[a-z][\w+.-]*:/i.test(to))
+      throw invalid(
+        `backup.to is ${withoutSecrets(to)}; it must be a directory, or s3://BUCKET or s3://BUCKET/PREFIX.`,
+      );
     if (s3)
       throw invalid('backup.s3 is there, and backup.to is a directory; it would be s3://BUCKET/PREFIX.');
     const directory = at(to);
-    if (isWithin(directory, dataDir))
+    if (leadsInto(directory, dataDir))
       throw invalid(`backup.to is ${directory}, which is lost with the data directory; name another place.`);
     return { ...settings, to: { directory } };
   }
@@ -91,7 +97,7 @@ export function readBackup(
   const [, bucket, prefix = ''] =
     /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w.=@+-]+)*)\/?$/.exec(to) ?? [];
   if (bucket === undefined)
-    throw invalid(`backup.to is "${to}"; it must be s3://BUCKET or s3://BUCKET/PREFIX.`);
+    throw invalid(`backup.to is ${withoutSecrets(to)}; it must be s3://BUCKET or s3://BUCKET/PREFIX.`);
   return {
     ...settings,
     to: {
@@ -110,7 +116,7 @@ function endpointOf(text: string, invalid: (text: string) => DomainError): strin
   const isPlain = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
   if (!url || !isPlain || !/^https?:$/.test(url.protocol))
     throw invalid(
-      `backup.s3.endpoint is "${text}"; it must be as https://s3.example.org, without the bucket.`,
+      `backup.s3.endpoint is ${withoutSecrets(text)}; it must be as https://s3.example.org, without the bucket.`,
     );
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const isLoopback = host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));

@@ -32,6 +32,7 @@ import {
   type TracingSettings,
   tracingSchema,
 } from './tracing.ts';
+import { refuseOwnPlaces } from './written-places.ts';
 
 export type { Address } from './addresses.ts';
 
@@ -275,6 +276,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
     );
   }
+  refuseOwnPlaces(file, config);
   checkConsole(file, config);
   refuseSharedAddresses(file, config);
   return Object.freeze(config);

@@ -36,6 +36,11 @@ function isBelow(path: string, directory: string): boolean {
   return path !== directory && isWithin(path, directory);
 }
 
+/** Whether a path leads to a directory or something below it, symbolic links followed. */
+export function leadsInto(path: string, directory: string): boolean {
+  return isWithin(path, directory) || isWithin(realPath(path) ?? path, realPath(directory) ?? directory);
+}
+
 /** Where a path leads, also one that does not exist yet; undefined for a symbolic link that leads nowhere. */
 function realPath(path: string): string | undefined {
   try {

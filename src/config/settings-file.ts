@@ -6,7 +6,7 @@ import { DomainError } from '../domain/error.ts';
 
 /**
  * The file's content, checked. Throws `invalid_request` with one sentence that names the file, the setting and what is
- * wrong there. Defaults are the caller's business.
+ * wrong there. A schema's `form` says in words what is wanted. Defaults are the caller's business.
  */
 export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>): T {
   let text: string;
@@ -39,10 +39,27 @@ export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>
     verbose: true,
   }).compile(schema);
   if (!validate(value)) {
-    const faults = [...new Set((validate.errors ?? []).map(sentence))];
+    const faults = [...new Set(plainErrors(validate.errors ?? []).map(sentence))];
     throw new DomainError('invalid_request', `${file}: ${faults.slice(0, 5).join(' ')}`);
   }
   return value as T;
+}
+
+/** Of alternatives none of which fits, what is wrong with the one that was meant. */
+function plainErrors(errors: ErrorObject[]): ErrorObject[] {
+  const plain = errors.filter(({ keyword }) => keyword !== 'anyOf');
+  return plain.filter(
+    (one) =>
+      one.keyword !== 'type' ||
+      !one.schemaPath.includes('/anyOf/') ||
+      !plain.some((other) => other.keyword !== 'type' && other.instancePath.startsWith(one.instancePath)),
+  );
+}
+
+/** A value as a message may have it: without user, password and query of an address. */
+export function withoutSecrets(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  return JSON.stringify(value.replace(/:\/\/.*@/s, '://…@').replace(/(:\/\/[^?#]*)[?#].*/s, '$1?…'));
 }
 
 function sentence(error: ErrorObject): string {
@@ -60,9 +77,15 @@ function sentence(error: ErrorObject): string {
     return `${prefix}${params['additionalProperty']} is not a setting; known here: ${known.join(', ')}.`;
   }
   if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;
+  const secret = /age-(secret-key|plugin-\w+)-|private key/i;
+  if (typeof error.data === 'string' && secret.test(error.data))
+    return `${at} has a private key; give the public one (age1… or ssh-…), and let nobody read this file who could not read the key.`;
+  // In the place of the value, which can be a secret: addresses have passwords and keys in them.
+  const form = (error.parentSchema as { form?: string } | undefined)?.form;
+  if (form !== undefined && (keyword === 'pattern' || keyword === 'type')) return `${at} must be ${form}.`;
   if (keyword === 'type') return `${at} must be ${article([params['type']].flat().join(' or '))}.`;
   if (keyword === 'enum') return `${at} must be one of ${(params['allowedValues'] as string[]).join(', ')}.`;
-  if (keyword === 'pattern') return `${at} is ${JSON.stringify(error.data)}, which is not of the right form.`;
+  if (keyword === 'pattern') return `${at} is ${withoutSecrets(error.data)}, which is not of the right form.`;
   return `${at} ${error.message}.`;
 }
 

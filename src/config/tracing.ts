@@ -28,6 +28,7 @@ export const tracingSchema = {
     // Headers are secrets, and so cross no network in the clear.
     otlp: {
       type: 'string',
+      form: 'as https://collector.example.org:4318/v1/traces (http only to this machine), without user, password and query; what is secret goes into tracing.headersFile',
       pattern: '^(https://[^/?#@\\s]+|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])(:\\d+)?)(/[^?#\\s]*)?$',
     },
     headersFile: { type: 'string', minLength: 1 },

@@ -12,7 +12,14 @@ import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../store/file
 import { becomeOwnerOf } from './account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
 import { checkCertificates } from './certificates.ts';
-import { checkConfigFiles, checkDatabase, checkDataDir, checkNamedFile, isAllowed } from './files.ts';
+import {
+  checkAuditPlaces,
+  checkConfigFiles,
+  checkDatabase,
+  checkDataDir,
+  checkNamedFile,
+  isAllowed,
+} from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
 import { checkPorts } from './ports.ts';
@@ -42,6 +49,7 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield* checkDatabase(config.dataDir);
     yield* checkCertificates(config);
     yield* ports;
+    yield* checkAuditPlaces(config);
     yield* checkBackupSettings(config);
     yield* checkSeed(config);
     yield* checkClusterFiles(config.dataDir);

@@ -82,6 +82,29 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
   yield ok(about, `${file}, ${(stats.size / 2 ** 20).toFixed(1)} MiB. \`andromeda doctor\` looks into it.`);
 }
 
+/** Where copies and old entries of the audit trail are written. */
+export function* checkAuditPlaces({ audit, retention }: Config): Generator<Finding> {
+  const about = 'audit';
+  const { file } = audit;
+  if (file !== undefined) {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    const directory = dirname(file);
+    if (stats && !stats.isFile()) yield wrong(about, `audit.file: ${file} is no regular file.`);
+    else if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
+      yield wrong(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
+    else if (!stats && !isAllowed(directory, constants.W_OK | constants.X_OK))
+      yield wrong(
+        about,
+        `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
+      );
+    else yield ok(about, `A copy of the trail to ${file}.`);
+  }
+  const { exportTo } = retention;
+  const stats = exportTo === undefined ? undefined : statSync(exportTo, { throwIfNoEntry: false });
+  if (exportTo !== undefined && stats && !isAllowed(exportTo, constants.W_OK | constants.X_OK))
+    yield wrong(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
+}
+
 /** A file that a cluster names. */
 export function checkNamedFile(what: string, path: string): Finding {
   const about = 'cluster file';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -231,7 +231,11 @@ test('backup says how often, how many, where and to whom; S3 only encrypted, and
   assert.ok(listConfigFiles(file).includes(join(directory.path, 's3-key')));
   const rows: [string, RegExp][] = [
     ['{}', /backup lacks to/],
-    ['{ to: /srv, every: 1w }', /backup\.every is "1w"/],
+    ['{ to: /srv, every: 1w }', /backup\.every must be a number and m, h or d, as 24h\.$/],
+    ['{ to: /srv, every: 24 }', /backup\.every must be a number and m, h or d, as 24h\.$/],
+    ['{ to: "ftp://a:secret@x/y" }', /backup\.to is "ftp:\/\/…@x\/y"; it must be a directory, or s3:/],
+    [`{ to: "S3://gpu", encryptTo: ${key}, ${s3} }`, /it must be a directory, or s3:\/\/BUCKET/],
+    ['{ to: /srv, encryptTo: [] }', /backup\.encryptTo must NOT have fewer than 1 items\.$/],
     ['{ to: /srv, keep: 0 }', /backup\.keep must be >= 1/],
     ['{ to: ./data/backups }', /is lost with the data directory/],
     ['{ to: /srv, encryptTo: Ada }', /backup\.encryptTo/],
@@ -243,6 +247,48 @@ test('backup says how often, how many, where and to whom; S3 only encrypted, and
     [`{ to: "s3://gpu", encryptTo: ${key}, ${s3.replace('.org', '.org/gpu')} }`, /without the bucket/],
   ];
   for (const [text, message] of rows) assert.throws(() => read(`backup: ${text}`), message, text);
+});
+
+test('no error repeats what can be a secret: private keys, passwords and queries of addresses', () => {
+  const rows: [string, RegExp][] = [
+    [
+      'backup: { to: /srv, encryptTo: AGE-SECRET-KEY-1SECRET }',
+      /: backup\.encryptTo has a private key; give the public one/,
+    ],
+    [
+      'backup: { to: /srv, encryptTo: [x, AGE-SECRET-KEY-1SECRET] }',
+      /backup\.encryptTo\[1\] has a private key/,
+    ],
+    ['tracing: { otlp: "https://c/v1?key=SECRET" }', /tracing\.otlp must be as https/],
+    [
+      'audit: { webhook: { to: "https://u:SECRET@c/", secretFile: x } }',
+      /audit\.webhook\.to must be as https/,
+    ],
+    ['audit: { syslog: { to: "tls://u:SECRET@c" } }', /audit\.syslog\.to must be as tls/],
+    ['platform: { url: "https://u:SECRET@c/?SECRET" }', /"https:\/\/…@c\/\?…", which is not/],
+  ];
+  for (const [text, message] of rows)
+    assert.throws(
+      () => read(text),
+      (error: Error) => message.test(error.message) && !/SECRET(?!-KEY)/.test(error.message),
+      text,
+    );
+});
+
+test('copies and old entries of the trail are not written between the service’s own files', () => {
+  symlinkSync(join(directory.path, 'data'), join(directory.path, 'way'));
+  for (const place of ['./data/andromeda.db', './data', './data/x/y']) {
+    assert.throws(() => read(`audit: { file: ${place} }`), /audit\.file is .* within the data directory/);
+    assert.throws(
+      () => read(`retention: { exportTo: ${place} }`),
+      /retention\.exportTo is .* within the data/,
+    );
+  }
+  mkdirSync(join(directory.path, 'data'));
+  assert.throws(() => read('audit: { file: ./way/andromeda.db }'), /within the data directory/);
+  rmSync(join(directory.path, 'data'), { recursive: true });
+  assert.throws(() => read('retention: { exportTo: ./cert.pem }'), /cert\.pem, which is no directory/);
+  assert.equal(read('retention: { exportTo: ./old }').retention.exportTo, join(directory.path, 'old'));
 });
 
 test('traces are sent over HTTPS or to this machine, with headers from a file that nobody else can read', () => {

@@ -86,6 +86,19 @@ test('a setting that is none, and a file that is not there, are one line', async
   assert.match(check(`${file}.no`).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
 });
 
+test('a place for the audit trail that cannot be written is wrong', async (t) => {
+  const { path, file, write } = await installation(t);
+  const about = (place: string) => {
+    write({ audit: { file: place } });
+    return check(file, '--quiet').lines.join('\n').replaceAll(path, '');
+  };
+  mkdirSync(join(path, 'logs'));
+  assert.match(about('./none/audit.jsonl'), /^wrong +audit +audit\.file: .* \/none is missing, or not this/);
+  assert.match(about('./logs'), /^wrong +audit +audit\.file: \/logs is no regular file\.$/);
+  assert.match(about('./data/andromeda.db'), /^wrong +settings +.*within the data directory/);
+  assert.equal(about('./logs/audit.jsonl'), '');
+});
+
 test('certificates: which file, when it ends, whether the key fits, and whether it is for the url', async (t) => {
   const { path, file, write, settings, platform } = await installation(t);
   const authority = createAuthority();
