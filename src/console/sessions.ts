@@ -84,6 +84,11 @@ export interface SessionsOptions {
 
 const signedOut = () => new DomainError('unauthorized', 'You are not signed in, or your session has ended.');
 
+/** The header with the person whom a page shows: it must not act as another who has signed in in this browser since. */
+const shownPerson = 'x-andromeda-person';
+const another = () =>
+  new DomainError('unauthorized', 'Somebody else has signed in in this browser since. Load the page again.');
+
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, authenticate, secure, now } = options;
   const cookie = createConsoleCookie({
@@ -111,6 +116,8 @@ export function createSessions(options: SessionsOptions): Sessions {
       const found = await find(request);
       if (!found || isOver(found.session)) throw signedOut();
       const { session, secret } = found;
+      const shown = request.headers[shownPerson];
+      if (shown !== undefined && shown !== session.userId) throw another();
       const kept = await renew(session, secret, found.kept);
       const authorization = await authorized(session, kept);
       const isUsed = request.headers['x-andromeda-console'] !== 'idle';

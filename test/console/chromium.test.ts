@@ -211,6 +211,15 @@ test('signing out holds in every tab, however slow the network, and a session th
     await page.goto(`${app.url}/signed-out?why=again`);
     await page.getByText('Live', { exact: true }).waitFor();
 
+    // Somebody else signs in in this browser: no page acts as another than it shows.
+    await page.context().clearCookies();
+    await other.goto(`${app.url}/signed-out`);
+    await other.getByRole('link', { name: 'Sign in' }).click();
+    await other.getByLabel('Email').fill('eve@physics.example');
+    await other.getByLabel('Password').fill(password);
+    await other.getByRole('button', { name: 'Sign in' }).click();
+    for (const tab of [other, page]) await tab.getByText('eve@physics.example').first().waitFor();
+
     await page.context().route('**/sign-out', async (route) => {
       const headers = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' };
       const response = await route.fetch({ headers });

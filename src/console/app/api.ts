@@ -20,8 +20,18 @@ export class ApiError extends Error {
 /** Nothing came back: whether it was done is not known. */
 export class NoAnswer extends Error {}
 
+/** The ID of whom this page shows. The server answers as to nobody where the browser's session is another's. */
+let person: string | undefined;
+
+export function notePerson(id: string): void {
+  person = id;
+}
+
 export function ownHeaders(): Record<string, string> {
-  return { 'X-Andromeda-Console': isInUse() ? 'active' : 'idle' };
+  return {
+    'X-Andromeda-Console': isInUse() ? 'active' : 'idle',
+    ...(person !== undefined && { 'X-Andromeda-Person': person }),
+  };
 }
 
 async function send(request: Request): Promise<Response> {
@@ -57,7 +67,7 @@ export async function own<T>(method: 'GET' | 'POST', path: string): Promise<T> {
 let isLeaving = false;
 let wasSignedIn = false;
 
-/** Between the tabs of this browser: that somebody is signed in. */
+/** Between the tabs of this browser: who is signed in. */
 const channel = new BroadcastChannel('andromeda-session');
 /** When somebody signed out on purpose, in ms since 1970, for every tab. */
 const signedOutAt = 'andromeda-signed-out';
@@ -68,7 +78,11 @@ const signingOutMs = 60_000;
 export function noteSignedIn(): void {
   wasSignedIn = true;
   localStorage.removeItem(signedOutAt);
-  channel.postMessage('signed-in');
+  channel.postMessage(person);
+  // Somebody else is: this page ends, and comes back as theirs.
+  channel.addEventListener('message', ({ data }) => {
+    if (data !== person) goToSignIn();
+  });
 }
 
 /** Where a sign-in begins that leads to a place of the console. The server sends nobody anywhere else. */

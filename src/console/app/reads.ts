@@ -1,12 +1,17 @@
 /** Everything that pages read, each with the topics that make it be read again (src/console/topics.ts). */
 import { queryOptions } from '@tanstack/react-query';
-import { bodyOf, business, own, platform } from './api.ts';
+import { bodyOf, business, notePerson, own, platform } from './api.ts';
 
 function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
 }
 
-export const readMe = () => read(['me'], ['me'], async () => bodyOf(await business.GET('/me')));
+export const readMe = () =>
+  read(['me'], ['me'], async () => {
+    const me = bodyOf(await business.GET('/me'));
+    notePerson(me.user.id);
+    return me;
+  });
 
 export const readKeys = () => read(['keys'], ['me'], async () => bodyOf(await business.GET('/me/ssh-keys')));
 
