@@ -24,6 +24,7 @@ import {
   urlPattern,
 } from './listeners.ts';
 import { invalid, namedFiles, readFile } from './named-files.ts';
+import { refuseOutputInDataDir } from './output-paths.ts';
 import { readSettings } from './settings-file.ts';
 import {
   listTracingFiles,
@@ -32,7 +33,6 @@ import {
   type TracingSettings,
   tracingSchema,
 } from './tracing.ts';
-import { refuseOwnPlaces } from './written-places.ts';
 
 export type { Address } from './addresses.ts';
 
@@ -276,7 +276,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
     );
   }
-  refuseOwnPlaces(file, config);
+  refuseOutputInDataDir(file, config);
   checkConsole(file, config);
   refuseSharedAddresses(file, config);
   return Object.freeze(config);

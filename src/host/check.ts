@@ -13,7 +13,7 @@ import { becomeOwnerOf } from './account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
 import { checkCertificates } from './certificates.ts';
 import {
-  checkAuditPlaces,
+  checkAuditPaths,
   checkConfigFiles,
   checkDatabase,
   checkDataDir,
@@ -49,7 +49,7 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield* checkDatabase(config.dataDir);
     yield* checkCertificates(config);
     yield* ports;
-    yield* checkAuditPlaces(config);
+    yield* checkAuditPaths(config);
     yield* checkBackupSettings(config);
     yield* checkSeed(config);
     yield* checkClusterFiles(config.dataDir);

@@ -83,7 +83,7 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
 }
 
 /** Where copies and old entries of the audit trail are written. */
-export function* checkAuditPlaces({ audit, retention }: Config): Generator<Finding> {
+export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
   const about = 'audit';
   const { file } = audit;
   if (file !== undefined) {

@@ -136,6 +136,16 @@ test('a clock that is far ahead at the start deletes nothing for a day, also beh
   assert.ok((await trail.seqs()).length < before.length);
 });
 
+test('where old entries cannot be exported, the error names the place, and nothing is deleted', async () => {
+  await using trail = await openOldTrail(5);
+  const before = await trail.seqs();
+  const exportTo = join(trail.dataDir, 'andromeda.db');
+  await assert.rejects(trail.retain({ audit: 30, exportTo }), {
+    message: `retention.exportTo: ${exportTo} is no directory. Nothing was deleted.`,
+  });
+  assert.deepEqual(await trail.seqs(), before);
+});
+
 test('a trail that was cut is not accepted: neither behind its checkpoint, nor with a head in its place', async () => {
   await using trail = await openOldTrail(10);
   const head = await trail.signer.sign();

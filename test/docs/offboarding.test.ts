@@ -86,7 +86,7 @@ test('the settings on docs/privacy.md are ones that the service takes', () => {
     commands: 30,
     sessions: 180,
     audit: 730,
-    exportTo: '/var/lib/andromeda/exported',
+    exportTo: '/var/lib/andromeda-exported',
   });
 });
 

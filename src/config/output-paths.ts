@@ -6,7 +6,7 @@ import { invalid } from './named-files.ts';
 import { leadsInto } from './secret-files.ts';
 
 /** Lines that are appended to the database destroy it. Throws `invalid_request`. */
-export function refuseOwnPlaces(
+export function refuseOutputInDataDir(
   file: string,
   {
     dataDir,
