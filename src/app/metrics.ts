@@ -57,8 +57,8 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
           response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
         } catch (error) {
           // A figure that cannot be had must not end the service.
-          const words = `The metrics cannot be collected: ${messageOf(error)}\n`;
-          response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(words);
+          const text = `The metrics cannot be collected: ${messageOf(error)}\n`;
+          response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(text);
         }
       };
     },
