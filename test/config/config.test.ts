@@ -286,6 +286,11 @@ test('copies and old entries of the trail are not written between the service’
   }
   mkdirSync(join(directory.path, 'data'));
   assert.throws(() => read('audit: { file: ./way/andromeda.db }'), /within the data directory/);
+  // It is the one place that the unit of before could write to.
+  assert.ok(read('audit: { file: ./data/audit.jsonl }'));
+  writeFileSync(join(directory.path, 'data/andromeda.db'), '');
+  symlinkSync('andromeda.db', join(directory.path, 'data/audit.jsonl'));
+  assert.throws(() => read('audit: { file: ./data/audit.jsonl }'), /ends in \.jsonl or \.log/);
   rmSync(join(directory.path, 'data'), { recursive: true });
   assert.throws(() => read('retention: { exportTo: ./cert.pem }'), /cert\.pem, which is no directory/);
   assert.equal(read('retention: { exportTo: ./old }').retention.exportTo, join(directory.path, 'old'));
