@@ -24,6 +24,8 @@ export const IDENT = 'OpenSSH_9.9 Andromeda';
 /** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
 const LINGER_MS = 500;
+/** New keys wait for reading to go on until so many times the usual volume, which is far below what RFC 4344 allows. */
+const mostDelay = 1.5;
 
 export class Transport {
   /** Every message that is not the transport's own. Set by the login, then by the relay. */
@@ -124,6 +126,7 @@ export class Transport {
   /** New keys where the present ones are older than this (RFC 4253, section 9). */
   renewKeys(now: number, ageMs: number): void {
     if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys) return;
+    if (this.#isHeld) return;
     this.#keyedAt = now;
     this.#protocol.rekey();
     this.#hold();
@@ -280,15 +283,24 @@ export class Transport {
   /** RFC 4344, section 3: new keys before a cipher has seen too much. */
   #count(bytes: number): void {
     this.#sinceRekey += bytes;
-    if (this.#sinceRekey < this.#options.limits.rekeyBytes || !this.#ready) return;
+    const { rekeyBytes } = this.#options.limits;
+    if (this.#sinceRekey < rekeyBytes || !this.#ready) return;
+    if (this.#isHeld && this.#sinceRekey < rekeyBytes * mostDelay) return;
     this.#sinceRekey = 0;
     this.#protocol.rekey();
     this.#hold();
   }
 
-  /** Not held back by a key exchange that waits for what is not read, as both sides may have one. */
+  /**
+   * Not held back by a key exchange that waits for what is not read, as both sides may have one. Until the other side's
+   * KEXINIT all that its channels may send is read then, so we ask for no new keys while we are held back.
+   */
   #hold(): void {
-    this.#reading.hold((this.#paused || this.#unread) && !this.#exchangesKeys);
+    this.#reading.hold(this.#isHeld && !this.#exchangesKeys);
+  }
+
+  get #isHeld(): boolean {
+    return this.#paused || this.#unread;
   }
 
   #onPayload(payload: Buffer): Further {

@@ -1,8 +1,9 @@
 /** New keys in the midst of a session (RFC 4253, section 9; RFC 4344, section 3), asked for by the gateway itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LOGIN } from '../lab.ts';
-import { pythonWith, withEachNode } from './nodes.ts';
+import { pythonWith, startMaster, withEachNode } from './nodes.ts';
 
 const CIPHERS = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ctr'];
 const MEGABYTES = 20;
@@ -65,8 +66,22 @@ withEachNode(
       const exchanges = ran.err.match(/SSH2_MSG_NEWKEYS received/g)?.length ?? 0;
       assert.ok(exchanges > 2, `${exchanges} key exchanges`);
     });
+
+    if (at.kind === 'sshd')
+      test('while a login node stands still, what its channels may be sent does not pile up', async (t) => {
+        const way = [...(await startMaster(t, at.lab)), 'gateway'];
+        const size = 4_000_000;
+        const copy = `(sleep 1.5; head -c ${size} /dev/zero) | ssh ${[...at.lab.options, ...way].join(' ')} wc -c`;
+        const channels = Array.from({ length: 8 }, () => at.lab.run('bash', ['-c', copy]));
+        await sleep(1000);
+        // All channels are one process of the node's; it is stopped from within, for several times the age of keys.
+        const stop = await at.lab.ssh([...way, 'node=$PPID; (sleep 3; kill -CONT $node) & kill -STOP $node']);
+        assert.equal(stop.status, 0, stop.err);
+        for (const { status, out, err } of await Promise.all(channels))
+          assert.deepEqual([status, out.trim()], [0, `${size}`], err);
+      });
   },
-  { rekeyMs: 400, recheckMs: 200 },
+  { rekeyMs: 400, recheckMs: 200, backlogHardBytes: 3_000_000 },
 );
 
 const scripts: Record<string, string> = {
