@@ -4,7 +4,7 @@
  * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
  */
 import type { Socket } from 'node:net';
-import { DISCONNECT, SSH } from '../ssh/message-numbers.ts';
+import { DISCONNECT, isOfExchange, SSH } from '../ssh/message-numbers.ts';
 import { message, WireError, WireReader } from '../ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from './admission.ts';
 import { offerToClient, readGuess } from './algorithms.ts';
@@ -24,8 +24,6 @@ export const IDENT = 'OpenSSH_9.9 Andromeda';
 /** Before a login nobody needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
 const LINGER_MS = 500;
-/** New keys wait for reading to go on until so many times the usual volume, which is far below what RFC 4344 allows. */
-const mostDelay = 1.5;
 
 export class Transport {
   /** Every message that is not the transport's own. Set by the login, then by the relay. */
@@ -125,8 +123,8 @@ export class Transport {
 
   /** New keys where the present ones are older than this (RFC 4253, section 9). */
   renewKeys(now: number, ageMs: number): void {
-    if (this.#ended || !this.#ready || now - this.#keyedAt < ageMs || this.#exchangesKeys) return;
-    if (this.#isHeld) return;
+    if (this.#ended || !this.#ready || this.#exchangesKeys || this.#isHeld || now - this.#keyedAt < ageMs)
+      return;
     this.#keyedAt = now;
     this.#protocol.rekey();
     this.#hold();
@@ -202,8 +200,7 @@ export class Transport {
     const onDrain = guard(() => this.#measure());
     const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
     // First of all: a socket without it throws its errors at the process.
-    socket.on('error', onError);
-    socket.on('drain', onDrain).on('close', onClosed).on('end', onClosed);
+    socket.on('error', onError).on('drain', onDrain).on('close', onClosed).on('end', onClosed);
     readChunks(socket, this.#options.reads, onChunk);
     socket.setNoDelay(true);
   }
@@ -280,21 +277,17 @@ export class Transport {
     this.#options.onReady(negotiated);
   }
 
-  /** RFC 4344, section 3: new keys before a cipher has seen too much. */
+  /** RFC 4344, section 3: new keys before a cipher has seen too much. Half as much again may pass while we are held back. */
   #count(bytes: number): void {
     this.#sinceRekey += bytes;
-    const { rekeyBytes } = this.#options.limits;
-    if (this.#sinceRekey < rekeyBytes || !this.#ready) return;
-    if (this.#isHeld && this.#sinceRekey < rekeyBytes * mostDelay) return;
+    const most = this.#options.limits.rekeyBytes * (this.#isHeld ? 1.5 : 1);
+    if (this.#sinceRekey < most || !this.#ready) return;
     this.#sinceRekey = 0;
     this.#protocol.rekey();
     this.#hold();
   }
 
-  /**
-   * Not held back by a key exchange that waits for what is not read, as both sides may have one. Until the other side's
-   * KEXINIT all that its channels may send is read then, so we ask for no new keys while we are held back.
-   */
+  /** A key exchange reads on, as both sides may wait for one, and all until their KEXINIT: while held back we begin none. */
   #hold(): void {
     this.#reading.hold(this.#isHeld && !this.#exchangesKeys);
   }
@@ -394,8 +387,7 @@ export class Transport {
     this.#ended = true;
     this.#opening?.stop();
     clearTimeout(this.#rekeyTimer);
-    const socket = this.#socket;
-    const { barrier } = this.#options;
+    const [socket, { barrier }] = [this.#socket, this.#options];
     barrier.after(lingerMs, () => socket.destroy());
     // Not within ssh2's own parsing: it still holds the ciphers.
     setImmediate(barrier.guard(() => this.#protocol.cleanup()));
@@ -405,5 +397,3 @@ export class Transport {
     this.onEnd(end);
   }
 }
-
-const isOfExchange = (type = 0) => type >= SSH.KEXINIT && type < SSH.USERAUTH_REQUEST;

@@ -52,3 +52,8 @@ export const OPEN_FAILURE = {
   UNKNOWN_TYPE: 3,
   RESOURCE_SHORTAGE: 4,
 } as const;
+
+/** Whether a message belongs to a key exchange (RFC 4253, section 12: numbers 20 to 49). */
+export function isOfExchange(type = 0): boolean {
+  return type >= SSH.KEXINIT && type < SSH.USERAUTH_REQUEST;
+}
