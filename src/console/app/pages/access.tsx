@@ -3,7 +3,7 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { AsCommand } from '../parts/copy.tsx';
 import { LoginLines, LoginStrip } from '../parts/login.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
@@ -26,10 +26,7 @@ export function AccessPage() {
       <Loaded of={clusters}>
         {(list) =>
           list.length === 0 ? (
-            <Empty>
-              There is no cluster that you may see. Ask an owner of your organization for{' '}
-              <code>clusters.read</code>.
-            </Empty>
+            <NoClusters />
           ) : (
             list.map((cluster) => <ClusterAccess key={cluster.id} cluster={cluster} />)
           )

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { AsCommand } from '../parts/copy.tsx';
 import { Gpus, gpusOf } from '../parts/gpus.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type ClusterItem, readClusters, readMachines, readOptions } from '../reads.ts';
 import { useWho } from '../who.tsx';
@@ -16,10 +16,7 @@ export function ClustersPage() {
       <Loaded of={clusters}>
         {(list) =>
           list.length === 0 ? (
-            <Empty>
-              There is no cluster that you may see. Ask an owner of your organization for{' '}
-              <code>clusters.read</code>.
-            </Empty>
+            <NoClusters />
           ) : (
             <div className="cards">
               {list.map((cluster) => (

@@ -87,3 +87,11 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
     </div>
   );
 }
+
+export function NoClusters() {
+  return (
+    <Empty>
+      There is no cluster that you may see. Ask an owner of your organization for <code>clusters.read</code>.
+    </Empty>
+  );
+}
