@@ -270,7 +270,12 @@ test('a cluster with slurm and kubernetes sections: a Slurm that is away hides n
     patienceMs,
   );
   assert.match(kubeconfig.body.kubeconfig, /oidc-login/);
-  const { body } = await service.business('/operator/clusters', { as: 'root' });
+  // The sides report by themselves: Kubernetes may answer before Slurm has been tried at all.
+  const { body } = await eventually(
+    () => service.business('/operator/clusters', { as: 'root' }),
+    (answer) => answer.body.clusters[0].failure !== null,
+    patienceMs,
+  );
   assert.deepEqual(body.clusters[0].drivers, ['slurm', 'kubernetes']);
   assert.match(body.clusters[0].failure, /127\.0\.0\.1/);
   const ssh = await service.platform(`/clusters/${gamma}/ssh-access?organizationId=${org}`, { as: 'ada' });
