@@ -85,6 +85,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/ssh-keys/{keyID}/clusters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which clusters have dropped a revoked key of yours, and when
+         * @description Those that had the key, or were being given it, when it was revoked. The gateway refuses a revoked key from
+         *     `revoked_at` on, whether or not a cluster has dropped it. Empty for a key that is active.
+         */
+        get: operations["listKeyClusters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/ssh-sessions": {
         parameters: {
             query?: never;
@@ -113,6 +134,26 @@ export interface paths {
         put?: never;
         /** Close an SSH session of yours */
         post: operations["closeMySession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/ssh-sessions/past": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Your SSH sessions that are over
+         * @description As far as they are kept.
+         */
+        get: operations["listMyPastSessions"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1098,6 +1139,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/sessions/past": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * SSH sessions that are over
+         * @description Needs `staff.audit`. As far as they are kept (`retention.sessions`, `retention.audit`); of each, the audit trail has an entry with the same `seq`.
+         */
+        get: operations["operatorListPastSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How much went on: logins, refusals, convergence
+         * @description Needs `staff.read`. Added up in intervals of five minutes, kept for three days, and of an hour, kept for four hundred.
+         */
+        get: operations["operatorListActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/sessions/{sessionID}/close": {
         parameters: {
             query?: never;
@@ -1656,6 +1737,58 @@ export interface components {
             bytes_up: number;
             bytes_down: number;
         };
+        /** @description An SSH session that is over. What nobody knows, as where the service was cut off, is left out. */
+        PastSession: {
+            /** @description The number of the entry of its end in the audit trail */
+            seq: number;
+            id: string;
+            cluster_id: string;
+            user_id: string;
+            username: string;
+            key_id: string;
+            fingerprint: string;
+            remote_address: string;
+            login_node: string;
+            opened_at: components["schemas"]["Time"];
+            closed_at: components["schemas"]["Time"];
+            end_reason: string;
+            /** @description From the person to the login node */
+            bytes_up?: number;
+            bytes_down?: number;
+            /** @description How many there were: shells, file transfers, commands and forwards */
+            channels?: number;
+            shells?: number;
+            /** @description SFTP */
+            file_transfers?: number;
+            command_count?: number;
+            /** @description The first twenty, each cut after 200 characters */
+            commands?: string[];
+            forward_count?: number;
+            /** @description Where to, "host:port", the first twenty, each once */
+            forwards?: string[];
+        };
+        Activity: {
+            /** @description When the interval begins */
+            at: components["schemas"]["Time"];
+            logins: number;
+            /** @description Logins that the gateway refused, of strangers too */
+            refused: number;
+            /** @description For how long a side of a cluster was looked after, of all sides together */
+            watched_seconds: number;
+            /** @description Of these, with a change that was not in force yet */
+            behind_seconds: number;
+            /** @description Of these, after a pass that failed */
+            failing_seconds: number;
+        };
+        KeyCluster: {
+            cluster_id: string;
+            cluster_name: string;
+            /**
+             * Format: date-time
+             * @description When the cluster first reported that it does not have the key; null: not yet
+             */
+            dropped_at: string | null;
+        };
         AuditEntry: {
             seq: number;
             at: components["schemas"]["Time"];
@@ -1905,6 +2038,17 @@ export interface components {
         Time: string;
     };
     responses: {
+        /** @description A page, the last that ended first; the last page when it has fewer than `limit` */
+        PastSessions: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    sessions: components["schemas"]["PastSession"][];
+                };
+            };
+        };
         /** @description The key, registered (201), or registered by the same request before (200) */
         RegisteredSshKey: {
             headers: {
@@ -1950,6 +2094,13 @@ export interface components {
         OrgID: string;
         UserID: string;
         ClusterID: string;
+        /** @description Sessions that had not ended before */
+        SessionsFrom: components["schemas"]["Time"];
+        /** @description Sessions that were opened before */
+        SessionsTo: components["schemas"]["Time"];
+        SessionsLimit: number;
+        /** @description The `seq` of the last session of the page before */
+        SessionsAfter: number;
         /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
         IdempotencyKey: string;
         /** @description Required, 1 to 500 characters, kept with the change. */
@@ -2126,6 +2277,31 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    listKeyClusters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clusters: components["schemas"]["KeyCluster"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     listMySessions: {
         parameters: {
             query?: never;
@@ -2174,6 +2350,27 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMyPastSessions: {
+        parameters: {
+            query?: {
+                /** @description Sessions that had not ended before */
+                from?: components["parameters"]["SessionsFrom"];
+                /** @description Sessions that were opened before */
+                to?: components["parameters"]["SessionsTo"];
+                limit?: components["parameters"]["SessionsLimit"];
+                /** @description The `seq` of the last session of the page before */
+                after?: components["parameters"]["SessionsAfter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["PastSessions"];
             default: components["responses"]["Error"];
         };
     };
@@ -3968,6 +4165,66 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    operatorListPastSessions: {
+        parameters: {
+            query?: {
+                /** @description A user ID or an email address */
+                person?: string;
+                /** @description A cluster ID or name */
+                cluster?: string;
+                /** @description Where people came from */
+                address?: string;
+                /** @description The ID of an SSH key, or its fingerprint */
+                key?: string;
+                /** @description Sessions that had not ended before */
+                from?: components["parameters"]["SessionsFrom"];
+                /** @description Sessions that were opened before */
+                to?: components["parameters"]["SessionsTo"];
+                limit?: components["parameters"]["SessionsLimit"];
+                /** @description The `seq` of the last session of the page before */
+                after?: components["parameters"]["SessionsAfter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["PastSessions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListActivity: {
+        parameters: {
+            query: {
+                /** @description Seconds of an interval */
+                step?: 300 | 3600;
+                /** @description Not before */
+                from: components["schemas"]["Time"];
+                /** @description Before; left out: until now */
+                to?: components["schemas"]["Time"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first; an interval in which nobody served is left out */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        step: number;
+                        intervals: components["schemas"]["Activity"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     operatorCloseSession: {
         parameters: {
             query?: never;
@@ -4003,6 +4260,8 @@ export interface operations {
                 person?: string;
                 /** @description A cluster ID or name */
                 cluster?: string;
+                /** @description What was done, such as `revokeSshKey`; with `*` at the end, everything that begins so, such as `ssh.*` */
+                operation?: string;
                 /** @description Not before */
                 from?: components["schemas"]["Time"];
                 /** @description Before */

@@ -18,6 +18,7 @@ import { platformOperations } from '../platform/index.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
 import { createReadinessCheck } from '../store/readiness.ts';
+import type { ActivityCounts } from './activity.ts';
 import { checkCluster } from './drivers.ts';
 import type { TokenIssuer } from './issuer.ts';
 
@@ -30,6 +31,7 @@ export interface ApiParts {
   clientKey: SshKeySet;
   gateway: Gateways;
   audit: Audit;
+  activity: ActivityCounts;
   acme: Acme | undefined;
   log: Logger;
   tracer: Tracer | undefined;
@@ -73,7 +75,7 @@ function createBusinessApi(
   common: CommonOptions,
   authenticate: Authenticate,
 ): RequestListener {
-  const { config, store, hostKey, clientKey, gateway, audit, now } = parts;
+  const { config, store, hostKey, clientKey, gateway, audit, activity, now } = parts;
   return createApi({
     ...common,
     name: 'business',
@@ -92,6 +94,7 @@ function createBusinessApi(
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
       audit,
+      activity,
       hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
       hostRules: {

@@ -27,6 +27,7 @@ import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
 import { startSyncLoop } from '../sync/index.ts';
 import { openAcme } from './acme.ts';
+import { createActivityCounts } from './activity.ts';
 import { createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
@@ -71,7 +72,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const clock = createClock(options);
   const { now } = clock;
   const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
-  const log = metrics?.watch(options.log) ?? options.log;
+  const activity = createActivityCounts();
+  const log = activity.watch(metrics?.watch(options.log) ?? options.log);
   const parts = new AsyncDisposableStack();
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
@@ -81,6 +83,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const tracer = await startTracer(parts, config, log);
     const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
     parts.defer(() => store.close());
+    parts.defer(activity.begin(store, log));
     parts.defer(logClockJumps(clock, log));
     parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
@@ -105,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     gatewayStarted.catch(() => {});
     parts.defer(recheckOnChange(store, gateway, log));
 
-    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit, acme });
+    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit, activity, acme });
     const served: [string, Served | undefined, RequestListener | undefined][] = [
       ['Business API', config.business, apis.business],
       ['Platform API', config.platform, apis.platform],
@@ -282,7 +285,7 @@ const mostFilters = 50;
 /** Sessions are checked again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange((changes) => {
-    const some = changes.filter((change) => !('browsersOfUserId' in change));
+    const some = changes.filter((change) => !('browsersOfUserId' in change || 'sessionsOfUserId' in change));
     // One look at everybody costs less than one for each of thousands, as after a lab file.
     const filters = some.length > mostFilters ? [{}] : some.map(sessionsOf);
     for (const filter of filters) {

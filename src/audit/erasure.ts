@@ -5,6 +5,7 @@ import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import { endErasure, eraseCommands, findErasure, setErasurePosition } from '../store/erasure.ts';
 import type { Store } from '../store/index.ts';
+import { deleteSessionsOf } from '../store/past-sessions.ts';
 import { redactEntries } from '../store/retention.ts';
 import { toTime } from '../store/time.ts';
 import type { AuditKey } from './key.ts';
@@ -55,6 +56,10 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
     const { names, untilSeq: until } = erasure;
     for (let id: string | undefined = ''; id !== undefined; ) {
       id = await eraseCommands(store, names, id);
+      if (signal.aborted) return;
+      await pause();
+    }
+    while (await deleteSessionsOf(store, names.userId)) {
       if (signal.aborted) return;
       await pause();
     }

@@ -10,6 +10,7 @@ import type { Logger } from '../lib/log.ts';
 import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { findCheckpoint, findPosition } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';
+import { deleteOldSessions } from '../store/past-sessions.ts';
 import { systemUserId } from '../store/people.ts';
 import {
   deleteBeforeCheckpoint,
@@ -60,7 +61,10 @@ export async function applyRetention(
   const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
   const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
   if (commands !== undefined) await inParts(() => deleteOldCommands(deps.store, commands), signal);
-  if (sessions !== undefined) await redactSessions(deps, sessions, signal);
+  if (sessions !== undefined) {
+    await inParts(() => deleteOldSessions(deps.store, sessions), signal);
+    await redactSessions(deps, sessions, signal);
+  }
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
 }
 

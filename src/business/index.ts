@@ -36,7 +36,13 @@ import {
   operatorListClusters,
   operatorReleaseCluster,
 } from './operator/clusters.ts';
-import { operatorCloseSession, operatorGetGateway, operatorListSessions } from './operator/gateway.ts';
+import {
+  operatorCloseSession,
+  operatorGetGateway,
+  operatorListActivity,
+  operatorListPastSessions,
+  operatorListSessions,
+} from './operator/gateway.ts';
 import { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
 import {
   operatorListIdentities,
@@ -74,8 +80,8 @@ import {
 } from './operator/reservations.ts';
 import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
-import { listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
-import { closeMySession, listMyRefusals, listMySessions } from './ssh-sessions.ts';
+import { listKeyClusters, listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
+import { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';
 import {
   createPurchase,
   listPurchases,
@@ -110,7 +116,9 @@ export const businessOperations = {
   listSshKeys,
   registerSshKey,
   revokeSshKey,
+  listKeyClusters,
   listMySessions,
+  listMyPastSessions,
   closeMySession,
   listMyRefusals,
   quotePurchase,
@@ -145,6 +153,8 @@ export const businessOperations = {
   operatorReleaseCluster,
   operatorCheckCluster,
   operatorListSessions,
+  operatorListPastSessions,
+  operatorListActivity,
   operatorCloseSession,
   operatorGetGateway,
   operatorListAuditEntries,

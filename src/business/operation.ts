@@ -14,6 +14,8 @@ export interface BusinessDeps {
   gateway: GatewayView;
   /** Signs the audit trail, and takes erased people out of it. */
   audit: { publicKey: string; sign(): Promise<SignedHead | undefined>; eraseNames(): void };
+  /** Writes down what was counted of what goes on, so that it can be read. */
+  activity: { write(): Promise<void> };
   /** Checks and hashes a person's new password for the embedded issuer; undefined where people sign in elsewhere. */
   hashPassword:
     | ((password: string, person: { email: string; displayName: string }) => Promise<string>)

@@ -5,6 +5,7 @@ import { isId } from '../domain/id.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { parseSshPublicKey, type SshKey, type SshKeySet } from '../domain/ssh-key.ts';
 import { runCommand } from '../store/commands.ts';
+import { listDrops } from '../store/key-drops.ts';
 import * as keys from '../store/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
@@ -19,6 +20,25 @@ export async function listSshKeys(
   ]);
   const days = store.lapses.policy.keyMaxDays;
   return { keys: list.map((key) => keyBody(key, days)), generation: set?.generation ?? 0 };
+}
+
+/** Which clusters have dropped a revoked key of the caller, and when. */
+export async function listKeyClusters(
+  { store }: BusinessDeps,
+  { caller, path }: BusinessRequest<'listKeyClusters'>,
+): Promise<BusinessReply<'listKeyClusters'>> {
+  const own = await keys.listSshKeys(store.read, caller.userId);
+  if (!own.some(({ id }) => id === path.keyID)) {
+    throw new DomainError('not_found', 'You have no SSH key with this ID.');
+  }
+  const drops = await listDrops(store.read, caller.userId, path.keyID);
+  return {
+    clusters: drops.map(({ clusterId, clusterName, droppedAt }) => ({
+      cluster_id: clusterId,
+      cluster_name: clusterName,
+      dropped_at: droppedAt,
+    })),
+  };
 }
 
 /** Registers a key for the caller. `invalid_state` when anyone registered it before. */

@@ -1,9 +1,11 @@
 /** A person's own SSH sessions, and the logins that they were refused. */
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply } from '../domain/operation.ts';
-import type { SshSession } from '../domain/ssh-session.ts';
+import type { PastSession, SshSession } from '../domain/ssh-session.ts';
 import { listRefusedLogins } from '../store/audit.ts';
 import { runCommand } from '../store/commands.ts';
+import { listPastSessions } from '../store/past-sessions.ts';
+import { fromTime, toTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 
 /** Those that are open, oldest first. */
@@ -52,6 +54,52 @@ export async function listMyRefusals(
       source_address: sourceAddress,
       message,
     })),
+  };
+}
+
+/** Those that are over, the last that ended first. */
+export async function listMyPastSessions(
+  { store }: BusinessDeps,
+  { caller, query }: BusinessRequest<'listMyPastSessions'>,
+): Promise<BusinessReply<'listMyPastSessions'>> {
+  const { after: before, limit = 100, ...times } = query;
+  const filter = { userId: caller.userId, ...utcTimes(times) };
+  const sessions = await listPastSessions(store.read, filter, { before, limit });
+  return { sessions: sessions.map(pastSessionBody) };
+}
+
+/** The times of a request as the tables hold them. */
+export function utcTimes({ from, to }: { from?: string | undefined; to?: string | undefined }) {
+  return { from: from && toTime(fromTime(from)), to: to && toTime(fromTime(to)) };
+}
+
+/** A session that is over, as the API shows it. */
+export function pastSessionBody(session: PastSession) {
+  const { known } = session;
+  return {
+    seq: session.seq,
+    id: session.id,
+    cluster_id: session.clusterId,
+    user_id: session.userId,
+    username: session.username,
+    key_id: session.keyId,
+    fingerprint: session.fingerprint,
+    remote_address: session.remoteAddress,
+    login_node: session.loginNode,
+    opened_at: session.openedAt,
+    closed_at: session.closedAt,
+    end_reason: session.reason,
+    ...(known && {
+      bytes_up: known.bytesUp,
+      bytes_down: known.bytesDown,
+      channels: known.shells + known.files + known.commandCount + known.forwardCount,
+      shells: known.shells,
+      file_transfers: known.files,
+      command_count: known.commandCount,
+      commands: [...known.commands],
+      forward_count: known.forwardCount,
+      forwards: [...known.forwards],
+    }),
   };
 }
 

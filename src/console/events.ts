@@ -41,6 +41,8 @@ interface Stream {
 const gatherMs = 150;
 const betweenViewsMs = 1_000;
 const reportedMs = 2_000;
+/** Sessions that open and end within this are told of together: a busy gateway has dozens a second. */
+const sessionsMs = 2_000;
 const heartbeatMs = 20_000;
 const longestMs = 15 * 60_000;
 const mostOfPerson = 12;
@@ -55,6 +57,7 @@ export function createEvents(options: EventsOptions): Events {
   const streams = new Set<Stream>();
   const stopChanges = sendChanges(options, streams);
   const stopReports = sendReports(options, streams);
+  const stopSessions = sendSessions(options, streams);
   const heart = setInterval(() => {
     for (const stream of streams) send(stream, ': \n\n');
   }, heartbeatMs).unref();
@@ -81,6 +84,7 @@ export function createEvents(options: EventsOptions): Events {
     stop() {
       stopChanges();
       stopReports();
+      stopSessions();
       clearInterval(heart);
       for (const stream of [...streams]) stream.close();
     },
@@ -128,8 +132,10 @@ function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () =
     await Promise.all([...streams].map((stream) => sendTopics(options, stream, changed)));
   }
 
-  const stopListening = store.onChange((changes) => {
+  const stopListening = store.onChange((all) => {
     if (streams.size === 0) return;
+    const changes = all.filter((change) => !('sessionsOfUserId' in change));
+    if (changes.length === 0) return;
     if (waiting.length <= mostChanges) waiting.push(...changes);
     sending ??= setTimeout(() => {
       const gathered = waiting;
@@ -217,6 +223,31 @@ function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () =
   }, reportedMs).unref();
   return () => {
     stopNoting();
+    clearInterval(timer);
+  };
+}
+
+/** Sends that SSH sessions opened or ended: to operators, and to whose they are. Returns how to stop. */
+function sendSessions({ store }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
+  const people = new Set<string>();
+  const stopListening = store.onChange((changes) => {
+    if (streams.size === 0) return;
+    for (const change of changes) if ('sessionsOfUserId' in change) people.add(change.sessionsOfUserId);
+  });
+  const timer = setInterval(() => {
+    if (people.size === 0) return;
+    for (const stream of streams) {
+      const { userId, isStaff } = stream.view;
+      const topics = [
+        ...(isStaff ? ['ssh-sessions'] : []),
+        ...(people.has(userId) ? ['my-ssh-sessions'] : []),
+      ];
+      if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
+    }
+    people.clear();
+  }, sessionsMs).unref();
+  return () => {
+    stopListening();
     clearInterval(timer);
   };
 }

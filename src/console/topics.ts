@@ -7,6 +7,7 @@
  *     organization/ID    an organization that they belong to      members/ID    its members
  *     cluster/UUID       a cluster that they may see or use
  *     installation       for operators: anything that they see
+ *     ssh-sessions       for operators: who is logged in           my-ssh-sessions   for the person: their own sessions
  *     everything         more than is worth telling apart
  */
 
@@ -82,7 +83,7 @@ export async function gather(db: Reader, changes: readonly Change[]): Promise<Ch
     else if ('browsersOfUserId' in change) browsersOf.add(change.browsersOfUserId);
     else if ('organizationId' in change) organizations.add(change.organizationId);
     else if ('observedClusterId' in change) clusters.add(change.observedClusterId);
-    else {
+    else if ('clusterId' in change) {
       clusters.add(change.clusterId);
       decided.add(change.clusterId);
     }

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isSigned } from './audit-head.ts';
+import type { SessionUses, SshSession } from './ssh-session.ts';
 
 /** What is handed in to be written down; its place in the chain is given then. */
 export interface AuditEntry {
@@ -27,7 +28,14 @@ export interface AuditEntry {
 }
 
 /** An entry about a session of the gateway: it happened before it is written down. */
-export type SessionEntry = AuditEntry & { at: string; clusterId: string };
+export type SessionEntry = AuditEntry & {
+  at: string;
+  clusterId: string;
+  /** What it tells of, where it is the opening or the end of one. */
+  session?: SshSession;
+  /** At its end, where that is known. */
+  uses?: SessionUses;
+};
 
 /**
  * An entry without its hash, by the names that it has wherever it is read: in the table, in the API, in copies, and by

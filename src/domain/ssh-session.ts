@@ -16,3 +16,36 @@ export interface SshSession {
   bytesUp: number;
   bytesDown: number;
 }
+
+/** What a session was used for: the first of each kind as text, and how many there were. */
+export interface SessionUses {
+  commands: readonly string[];
+  commandCount: number;
+  /** "host:port", each once. */
+  forwards: readonly string[];
+  forwardCount: number;
+  shells: number;
+  files: number;
+}
+
+/** A session that is over, as it is kept. */
+export interface PastSession
+  extends Pick<
+    SshSession,
+    | 'id'
+    | 'clusterId'
+    | 'userId'
+    | 'username'
+    | 'keyId'
+    | 'fingerprint'
+    | 'remoteAddress'
+    | 'loginNode'
+    | 'openedAt'
+  > {
+  /** The number of the entry of its end in the audit trail. */
+  seq: number;
+  closedAt: string;
+  reason: string;
+  /** Undefined where nobody knows, as when the service was cut off. */
+  known: (Pick<SshSession, 'bytesUp' | 'bytesDown'> & SessionUses) | undefined;
+}

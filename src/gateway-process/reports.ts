@@ -77,9 +77,9 @@ export class Reports {
 
   /** Closes what is recorded of sessions whose process is gone. */
   ended(sessions: Iterable<SshSession>): void {
-    const uses = { commands: [], commandCount: 0, forwards: [], forwardCount: 0, shells: 0, files: 0 };
     const at = Date.now();
+    const reason = 'gateway_process_ended';
     for (const session of sessions)
-      void this.#options.record({ kind: 'closed', at, session, reason: 'gateway_process_ended', uses });
+      void this.#options.record({ kind: 'closed', at, session, reason, uses: undefined });
   }
 }

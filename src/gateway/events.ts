@@ -2,25 +2,15 @@
  * What is recorded of a session: who, with which key, where to, from where, when, how it ended, how much passed,
  * what was asked to be run and where forwards went. Never what was typed or shown.
  */
-import type { SshSession } from '../domain/ssh-session.ts';
+import type { SessionUses, SshSession } from '../domain/ssh-session.ts';
 import type { Attempt, Subject } from './decision.ts';
 
 export type GatewayEvent =
   | { kind: 'opened'; at: number; session: SshSession }
-  | { kind: 'closed'; at: number; session: SshSession; reason: string; uses: Uses }
+  /** `uses`: undefined where its process took that along. */
+  | { kind: 'closed'; at: number; session: SshSession; reason: string; uses: SessionUses | undefined }
   /** A person's own key was refused. */
   | { kind: 'refused'; at: number; subject: Subject; attempt: Attempt; reason: string; message: string };
-
-/** What a session was used for: the first of each kind as text, and how many there were. */
-export interface Uses {
-  commands: readonly string[];
-  commandCount: number;
-  /** "host:port", each once. */
-  forwards: readonly string[];
-  forwardCount: number;
-  shells: number;
-  files: number;
-}
 
 /** What was asked for and allowed. */
 export type Use =
@@ -34,7 +24,7 @@ const maxListed = 20;
 const maxLength = 200;
 
 /** Gathers what a session is used for. A command is text in latin1, one character a byte. */
-export function createUses(): Uses & { add(use: Use): void } {
+export function createUses(): SessionUses & { add(use: Use): void } {
   const commands: string[] = [];
   const forwards: string[] = [];
   const uses = { commands, commandCount: 0, forwards, forwardCount: 0, shells: 0, files: 0 };

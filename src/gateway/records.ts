@@ -1,6 +1,7 @@
 /** Events of sessions as entries of the audit trail. */
 import type { SessionEntry } from '../domain/audit.ts';
-import type { GatewayEvent, Uses } from './events.ts';
+import type { SessionUses } from '../domain/ssh-session.ts';
+import type { GatewayEvent } from './events.ts';
 
 /** The entry of an event: done by the person, to themselves, on the cluster. */
 export function entryOf(event: GatewayEvent): SessionEntry {
@@ -30,17 +31,18 @@ export function entryOf(event: GatewayEvent): SessionEntry {
     subjectUserId: session.userId,
     sourceAddress: session.remoteAddress,
     result: 'done',
+    session,
   };
   if (event.kind === 'opened')
     return { ...entry, operation: 'ssh.session.opened', reason: 'login', details: who };
+  const { uses } = event;
   const seconds = Math.round((event.at - Date.parse(session.openedAt)) / 1000);
   const details = [
     who,
     `opened ${session.openedAt}, ${seconds} s`,
-    `${session.bytesUp} bytes up, ${session.bytesDown} down`,
-    ...describeUses(event.uses),
+    ...(uses ? [`${session.bytesUp} bytes up, ${session.bytesDown} down`, ...describeUses(uses)] : []),
   ].join('; ');
-  return { ...entry, operation: 'ssh.session.closed', reason: event.reason, details };
+  return { ...entry, operation: 'ssh.session.closed', reason: event.reason, details, ...(uses && { uses }) };
 }
 
 /** The entry of refusals that followed on one like them, the last of which is `event`. */
@@ -49,7 +51,7 @@ export function repeatedEntry(event: GatewayEvent & { kind: 'refused' }, count: 
   return { ...entry, details: `${entry.details}; ${count} more ${count === 1 ? 'time' : 'times'}` };
 }
 
-function describeUses(uses: Uses): string[] {
+function describeUses(uses: SessionUses): string[] {
   const { shells, files, commands, commandCount, forwards, forwardCount } = uses;
   const parts: string[] = [];
   if (shells > 0) parts.push(shells === 1 ? 'a shell' : `${shells} shells`);

@@ -146,7 +146,7 @@ async function refuse(
   );
 }
 
-function writeEntry(store: Store, step: KeyStep, kind: KeyKind, held: HeldKeys): Promise<void> {
+function writeEntry(store: Store, step: KeyStep, kind: KeyKind, held: HeldKeys): Promise<number> {
   const { current, next, previous } = held;
   const others = [...(next ? [`next ${next}`] : []), ...(previous ? [`previous ${previous}`] : [])];
   return store.write((tx) =>

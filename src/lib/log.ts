@@ -181,6 +181,8 @@ export interface LogEvents {
   /** Nothing in the database names the person any more. */
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };
+  /** How much went on could not be written down; it is counted on. */
+  'activity.failed': { error: string };
   /** `oldestAt`: of the first entry that waits; left out where none does. */
   'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
   /** Counted, and logged in words where it is news. */

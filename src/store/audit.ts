@@ -18,9 +18,9 @@ const longestDetails = 2000;
 
 /**
  * Adds to the trail, in the transaction of what the entry tells of. Who asks can name things as they like, so that IDs
- * which cannot be ours are left out, and long texts are cut.
+ * which cannot be ours are left out, and long texts are cut. Returns its number.
  */
-export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void> {
+export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<number> {
   const [last] = await lastEntry(tx.db);
   const { organizationId, clusterId, subjectUserId } = entry;
   const record: AuditRecord = {
@@ -39,6 +39,7 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<void>
     details: cut(entry.details ?? '', longestDetails),
   };
   await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record), redaction: null });
+  return record.seq;
 }
 
 const lastEntry = prepared((db) =>
@@ -55,6 +56,8 @@ export interface AuditFilter {
   /** Who did it, or to whom it was done. */
   userId?: string | undefined;
   clusterId?: string | undefined;
+  /** An operation, or with `*` at the end all that begin so. */
+  operation?: string | undefined;
   /** RFC 3339 in UTC; `from` included, `to` not. */
   from?: string | undefined;
   to?: string | undefined;
@@ -94,13 +97,17 @@ export async function listAuditEntries(
     .selectAll('e')
     .select('u.primary_email as actor_email');
   if (after > 0 || !isNewest) query = query.where('e.seq', isNewest ? '<' : '>', after);
-  const { userId, clusterId, from, to } = filter;
+  const { userId, clusterId, operation, from, to } = filter;
   if (userId !== undefined) {
     query = query.where((eb) =>
       eb.or([eb('e.actor_user_id', '=', userId), eb('e.subject_user_id', '=', userId)]),
     );
   }
   if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
+  if (operation?.endsWith('*')) {
+    const begin = operation.slice(0, -1);
+    query = query.where('e.operation', '>=', begin).where('e.operation', '<', `${begin}\uffff`);
+  } else if (operation !== undefined) query = query.where('e.operation', '=', operation);
   if (from !== undefined) query = query.where('e.at', '>=', from);
   if (to !== undefined) query = query.where('e.at', '<', to);
   const rows = await query

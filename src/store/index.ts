@@ -25,14 +25,16 @@ import { createWriter } from './writer.ts';
 
 /**
  * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, `browsersOfUserId`
- * when the person's sign-ins to the console changed and nothing else.
+ * when the person's sign-ins to the console changed and nothing else, `sessionsOfUserId` when an SSH session of theirs
+ * opened or ended.
  */
 export type Change =
   | { userId: string }
   | { organizationId: string }
   | { clusterId: string }
   | { observedClusterId: string }
-  | { browsersOfUserId: string };
+  | { browsersOfUserId: string }
+  | { sessionsOfUserId: string };
 
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {

@@ -14,6 +14,7 @@ import { allSides, type Side, sidesOf } from '../domain/side.ts';
 import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
 import { findCluster } from './clusters.ts';
 import type { Reader, Store, Tx } from './index.ts';
+import { noteAllDropped, noteDrops } from './key-drops.ts';
 import { updateKubernetesVersions } from './kubernetes-versions.ts';
 import { recordMachines } from './machines.ts';
 import { prepared } from './prepared.ts';
@@ -115,7 +116,8 @@ export async function recordSlurmReport(store: Store, clusterId: string, report:
     };
     const isOther = await saveReport(tx, { clusterId, side: 'slurm', columns }, rest);
     await forgetAccounts(tx, clusterId, unnamed.splice(0, pageSize));
-    if (isNews || isOther) tx.changed({ observedClusterId: clusterId });
+    const hasDropped = await noteDrops(tx, clusterId);
+    if (isNews || isOther || hasDropped) tx.changed({ observedClusterId: clusterId });
   }, unflushed);
   while (unnamed.length > 0) {
     const page = unnamed.splice(0, pageSize);
@@ -204,8 +206,9 @@ const saveObservation = prepared((db, row: ObservationRow) =>
 /** Forgets what a cluster confirmed: its accounts are gone. */
 export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
   const { unnamed } = await compareAccounts(store.read, clusterId, []);
-  await store.write(async ({ db }) => {
-    await db
+  await store.write(async (tx) => {
+    await noteAllDropped(tx, clusterId);
+    await tx.db
       .updateTable('observations')
       .set({ list_version: 0 })
       .where('cluster_id', '=', clusterId)

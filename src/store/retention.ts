@@ -54,9 +54,13 @@ export async function deleteBeforeCheckpoint(store: Store, checkpointSeq: number
     .execute();
   const last = rows.at(-1)?.seq;
   if (last === undefined) return false;
-  await store.write(({ db }) => db.deleteFrom('audit_entries').where('seq', '<=', last).execute(), {
-    flush: false,
-  });
+  await store.write(
+    async ({ db }) => {
+      await db.deleteFrom('audit_entries').where('seq', '<=', last).execute();
+      await db.deleteFrom('ssh_sessions').where('seq', '<=', last).execute();
+    },
+    { flush: false },
+  );
   return rows.length === partSize;
 }
 

@@ -12,6 +12,7 @@ import type {
   ErasureTable,
   UnboundIdentityTable,
 } from './audit-tables.ts';
+import type { SessionSchema } from './session-tables.ts';
 
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
 export interface UserTable {
@@ -336,12 +337,6 @@ export interface IssuerRecordTable {
   consumed_at: number | null;
 }
 
-export interface OpenSessionTable {
-  id: string;
-  /** The audit entry of its opening, as JSON. */
-  entry: string;
-}
-
 export interface ConsoleSessionTable {
   /** The SHA-256 of what the browser shows. */
   id: string;
@@ -354,7 +349,7 @@ export interface ConsoleSessionTable {
   seen_at: string;
 }
 
-export interface Schema {
+export interface Schema extends SessionSchema {
   users: UserTable;
   identities: IdentityTable;
   staff_permissions: StaffPermissionTable;
@@ -389,6 +384,5 @@ export interface Schema {
   counters: CounterTable;
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
-  open_sessions: OpenSessionTable;
   console_sessions: ConsoleSessionTable;
 }

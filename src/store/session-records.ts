@@ -1,13 +1,19 @@
-/** What the gateway tells of sessions, in the audit trail. */
+/** What the gateway tells of sessions, in the audit trail and, of those that are over, in columns. */
 import type { AuditRecord, SessionEntry } from '../domain/audit.ts';
+import type { SshSession } from '../domain/ssh-session.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Store, Tx } from './index.ts';
+import { addPastSession } from './past-sessions.ts';
 
 /** What is kept of an entry while its session is open, as JSON. */
 type Opened = Pick<
   AuditRecord,
   'at' | 'actor_user_id' | 'target' | 'subject_user_id' | 'source_address' | 'details'
-> & { cluster_id: string };
+> & {
+  cluster_id: string;
+  /** Left out by versions that kept no columns. */
+  session?: SshSession;
+};
 
 /**
  * Adds entries to the trail, all or none, each with the organization of its cluster. It does not wait for the disk,
@@ -47,6 +53,7 @@ export async function closeLostSessions(
         sourceAddress: opened.source_address,
         result: 'done',
         details: `${opened.details}; opened ${opened.at}, ended before ${at}`,
+        ...(opened.session && { session: opened.session }),
       });
     }
     return lost.length;
@@ -80,7 +87,10 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
     .select('organization_id')
     .where('id', '=', entry.clusterId)
     .executeTakeFirst();
-  await appendAuditEntry(tx, { ...entry, organizationId: cluster?.organization_id });
+  const organizationId = cluster?.organization_id;
+  const seq = await appendAuditEntry(tx, { ...entry, organizationId });
+  if (!entry.operation.startsWith('ssh.session.')) return;
+  if (entry.subjectUserId) tx.changed({ sessionsOfUserId: entry.subjectUserId });
   if (entry.operation === 'ssh.session.opened') {
     const opened: Opened = {
       at: entry.at,
@@ -90,6 +100,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
       subject_user_id: entry.subjectUserId ?? null,
       source_address: entry.sourceAddress ?? '',
       details: entry.details ?? '',
+      ...(entry.session && { session: entry.session }),
     };
     const row = { id: entry.target, entry: JSON.stringify(opened) };
     // One entry too many must not keep all that follow from being written.
@@ -98,7 +109,8 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
       .values(row)
       .onConflict((conflict) => conflict.column('id').doNothing())
       .execute();
-  } else if (entry.operation === 'ssh.session.closed') {
+  } else {
+    await addPastSession(tx, { seq, entry, organizationId });
     await tx.db.deleteFrom('open_sessions').where('id', '=', entry.target).execute();
   }
 }

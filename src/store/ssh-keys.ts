@@ -4,6 +4,7 @@ import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { SshKey, SshKeySet, SshPublicKey } from '../domain/ssh-key.ts';
 import type { Reader, Tx } from './index.ts';
+import { awaitDrops } from './key-drops.ts';
 import { prepared } from './prepared.ts';
 import type { SshKeySetTable, SshKeyTable } from './schema.ts';
 import { toTime } from './time.ts';
@@ -104,6 +105,7 @@ export async function revokeSshKey(
   if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
   const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
   await tx.db.updateTable('ssh_keys').set(revoked).where('id', '=', keyId).execute();
+  await awaitDrops(tx, { userId, keyId, fingerprint: row.fingerprint });
   return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, userId, set.generation + 1) };
 }
 

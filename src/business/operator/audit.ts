@@ -1,14 +1,11 @@
 /** The audit trail, for those who may read it. */
 
 import { DomainError } from '../../domain/error.ts';
-import { isUuid } from '../../domain/id.ts';
 import { listAuditEntries } from '../../store/audit.ts';
 import { findCheckpoint, listHeads } from '../../store/audit-heads.ts';
-import { findClusterByName } from '../../store/clusters.ts';
-import type { Reader } from '../../store/index.ts';
-import { findPersonByEmail } from '../../store/people.ts';
 import { fromTime, toTime } from '../../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { clusterOf, personOf } from './about.ts';
 import { requireStaff } from './staff.ts';
 
 /** A page of the trail. */
@@ -17,10 +14,11 @@ export async function operatorListAuditEntries(
   { caller, query }: BusinessRequest<'operatorListAuditEntries'>,
 ): Promise<BusinessReply<'operatorListAuditEntries'>> {
   await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { person, cluster, from, to, order = 'oldest', limit = 100, after = 0 } = query;
+  const { person, cluster, operation, from, to, order = 'oldest', limit = 100, after = 0 } = query;
   const filter = {
     userId: person === undefined ? undefined : await personOf(store.read, person),
     clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
+    operation,
     from: from === undefined ? undefined : toTime(fromTime(from)),
     to: to === undefined ? undefined : toTime(fromTime(to)),
   };
@@ -59,20 +57,4 @@ export async function operatorListAuditHeads(
   const checkpoint = await findCheckpoint(store.read);
   const heads = await listHeads(store.read, { after: 0, limit: 1000 });
   return { key: audit.publicKey, heads, ...(checkpoint && { checkpoint }) };
-}
-
-/** A person by email, or an ID as it is: the trail outlives what it tells of. */
-async function personOf(db: Reader, person: string): Promise<string> {
-  if (!person.includes('@')) return person;
-  const user = await findPersonByEmail(db, person);
-  if (!user) throw new DomainError('not_found', `There is no account for ${person}.`);
-  return user.id;
-}
-
-/** A cluster by name, or an ID as it is. */
-async function clusterOf(db: Reader, cluster: string): Promise<string> {
-  if (isUuid(cluster)) return cluster.toLowerCase();
-  const found = await findClusterByName(db, cluster);
-  if (!found) throw new DomainError('not_found', `There is no cluster ${cluster}.`);
-  return found.id;
 }

@@ -1,9 +1,13 @@
 /** The SSH gateway, as operators see it: its keys, and who is connected. */
 import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
+import { listActivity } from '../../store/activity.ts';
 import { runCommand } from '../../store/commands.ts';
+import { listPastSessions } from '../../store/past-sessions.ts';
+import { fromTime, toTime } from '../../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
-import { sessionBody } from '../ssh-sessions.ts';
+import { pastSessionBody, sessionBody, utcTimes } from '../ssh-sessions.ts';
+import { clusterOf, personOf } from './about.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** How people and login nodes know the gateway. */
@@ -33,6 +37,47 @@ export async function operatorListSessions(
   await requireStaff(store.read, caller.userId, 'staff.read');
   const oldestFirst = [...(await gateway.sessions())].sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1));
   return { sessions: oldestFirst.map(sessionBody) };
+}
+
+/** The sessions that are over, the last that ended first. They tell as much as the audit trail does. */
+export async function operatorListPastSessions(
+  { store }: BusinessDeps,
+  { caller, query }: BusinessRequest<'operatorListPastSessions'>,
+): Promise<BusinessReply<'operatorListPastSessions'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  const { person, cluster, address, key, after: before, limit = 100, ...times } = query;
+  const filter = {
+    userId: person === undefined ? undefined : await personOf(store.read, person),
+    clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
+    address,
+    key,
+    ...utcTimes(times),
+  };
+  const sessions = await listPastSessions(store.read, filter, { before, limit });
+  return { sessions: sessions.map(pastSessionBody) };
+}
+
+/** How much went on, in intervals, up to this moment. */
+export async function operatorListActivity(
+  { store, activity }: BusinessDeps,
+  { caller, query, now }: BusinessRequest<'operatorListActivity'>,
+): Promise<BusinessReply<'operatorListActivity'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { step = 3600, from, to } = query;
+  await activity.write();
+  const times = { from: toTime(fromTime(from)), to: toTime(to === undefined ? now + 1 : fromTime(to)) };
+  const intervals = await listActivity(store.read, { step, ...times });
+  return {
+    step,
+    intervals: intervals.map(({ at, logins, refused, watched, behind, failing }) => ({
+      at,
+      logins,
+      refused,
+      watched_seconds: watched,
+      behind_seconds: behind,
+      failing_seconds: failing,
+    })),
+  };
 }
 
 /** Closes a session; the person is told the reason. */

@@ -22,6 +22,7 @@ type AuditEntry = Business['AuditEntry'];
 interface Filter {
   person?: string;
   cluster?: string;
+  operation?: string;
   from?: string;
   to?: string;
   since?: string;
@@ -59,17 +60,19 @@ export const audit = reads<Filter>({
   flags: [
     optional('--person <email>', 'what this person did, and what was done to them (or a user ID)'),
     optional('--cluster <name>', 'what concerns this cluster (or its ID)'),
+    optional('--operation <name>', 'what was done, such as revokeSshKey; "ssh.*" is all that begins so'),
     optional('--from <time>', 'not before'),
     optional('--to <time>', 'before'),
     optional('--since <span>', 'not longer ago than, such as 2h').conflicts('from'),
   ],
   formats: ['json'],
-  async run({ api, options: { person, cluster, from, to, since } }) {
+  async run({ api, options: { person, cluster, operation, from, to, since } }) {
     const filter = {
       from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
       to: parseTime('--to', to),
       person,
       cluster,
+      operation,
     };
     for await (const entries of pages(api, filter))
       await printAll(entries.map((entry) => JSON.stringify(entry)));

@@ -10,6 +10,7 @@ import { newPassword } from '../ask.ts';
 import { example } from '../flags.ts';
 import type { BootstrapOptions, ServerCommands } from '../server-commands.ts';
 import { addNoun, addVerb } from '../verb.ts';
+import { activity } from './activity.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';
 import { gateway } from './gateway.ts';
@@ -51,6 +52,7 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
   for (const verb of [plan, apply, exportLab]) addVerb(admin, verb, part);
   const trail = addVerb(admin, audit, part);
   for (const verb of [verifyAudit, auditHead, auditKey]) addVerb(trail, verb, part);
+  addVerb(admin, activity, part);
   for (const noun of nouns) addNoun(admin, noun, part);
 
   admin

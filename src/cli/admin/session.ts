@@ -1,8 +1,11 @@
-/** `andromeda admin session`: SSH sessions that are open at the gateway. */
+/** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
 
+import { csv } from '../../domain/csv.ts';
 import { printer } from '../answer.ts';
 import type { Business } from '../net/operations.ts';
-import type { Noun } from '../verb.ts';
+import { printAll } from '../output.ts';
+import { parseSince, parseTime } from '../time.ts';
+import { type Noun, optional, reads } from '../verb.ts';
 import { changesOne, lists } from './common-verbs.ts';
 
 type SshSession = Business['Session'];
@@ -21,9 +24,71 @@ const sessions = printer<SshSession>(
   'There are no open sessions.',
 );
 
+type PastSession = Business['PastSession'];
+
+interface PastFilter {
+  person?: string;
+  cluster?: string;
+  address?: string;
+  key?: string;
+  from?: string;
+  to?: string;
+  since?: string;
+  output?: string;
+}
+
+const pageSize = 500;
+
+const pastColumns = [
+  ...['seq', 'id', 'username', 'user_id', 'cluster_id', 'login_node', 'remote_address', 'key_id'],
+  ...['fingerprint', 'opened_at', 'closed_at', 'end_reason', 'bytes_up', 'bytes_down', 'channels', 'shells'],
+  ...['file_transfers', 'command_count', 'commands', 'forward_count', 'forwards'],
+] as (keyof PastSession)[];
+
+const past = reads<PastFilter>({
+  usage: 'past',
+  summary: 'SSH sessions that are over, the last that ended first, as JSON lines or CSV',
+  example: 'session past --person bob@physics.example --since 7d',
+  flags: [
+    optional('--person <email>', 'sessions of this person (or a user ID)'),
+    optional('--cluster <name>', 'sessions on this cluster (or its ID)'),
+    optional('--address <ip>', 'sessions from this address'),
+    optional('--key <fingerprint>', 'sessions with this key (or its ID)'),
+    optional('--from <time>', 'that had not ended before'),
+    optional('--to <time>', 'that were opened before'),
+    optional('--since <span>', 'that had not ended longer ago than, such as 2h').conflicts('from'),
+  ],
+  formats: ['json', 'csv'],
+  async run({ api, options: { from, to, since, output, person, cluster, address, key } }) {
+    const filter = {
+      ...{ person, cluster, address, key },
+      from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
+      to: parseTime('--to', to),
+    };
+    if (output === 'csv') await printAll([csv([pastColumns]).trimEnd()]);
+    let after: number | undefined;
+    do {
+      const query = { ...filter, limit: pageSize, ...(after !== undefined && { after }) };
+      const { sessions: page } = await api.get('/operator/sessions/past', { query });
+      const lines = page.map((one) => (output === 'csv' ? rowOf(one) : JSON.stringify(one)));
+      if (lines.length > 0) await printAll(lines);
+      after = page.length < pageSize ? undefined : page.at(-1)?.seq;
+    } while (after !== undefined);
+    return undefined;
+  },
+});
+
+function rowOf(one: PastSession): string {
+  const cells = pastColumns.map((name) => {
+    const value = one[name] ?? '';
+    return Array.isArray(value) ? value.join('\n') : value;
+  });
+  return csv([cells]).trimEnd();
+}
+
 export const session: Noun = {
   name: 'session',
-  summary: 'SSH sessions that are open',
+  summary: 'SSH sessions, open ones and those that are over',
   verbs: [
     lists(
       'session',
@@ -32,6 +97,7 @@ export const session: Noun = {
       (api) => api.get('/operator/sessions'),
       (json) => json.sessions,
     ),
+    past,
     changesOne(
       'session',
       'close',

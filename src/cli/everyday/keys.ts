@@ -46,6 +46,11 @@ const table = printer<SshKey>(
   'You have no SSH keys; `andromeda keys add` registers one.',
 );
 
+const dropped = printer<Business['KeyCluster']>(
+  { CLUSTER: (row) => row.cluster_name, DROPPED: (row) => row.dropped_at },
+  'No cluster had this key when it was revoked.',
+);
+
 const kind: PickKind<SshKey> = {
   one: 'key of yours',
   many: 'keys of yours',
@@ -92,6 +97,16 @@ export const keys: Noun = {
         const json = await listKeys(api);
         const message = lapseNotice(json.keys);
         return { ...table.many(json, json.keys), ...(message !== undefined && { message }) };
+      },
+    }),
+    reads({
+      usage: 'clusters <key>',
+      summary: 'which clusters have dropped a revoked key, and when',
+      example: 'keys clusters SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s',
+      async run({ api }, wanted = '') {
+        const { id } = pick(kind, (await listKeys(api)).keys, wanted);
+        const json = await api.get('/me/ssh-keys/{keyID}/clusters', { path: { keyID: id } });
+        return dropped.many(json, json.clusters);
       },
     }),
     writes({

@@ -1,17 +1,7 @@
 /** Saving what a page shows as a file. */
 
-/** A table for spreadsheets. A cell that begins like a formula gets an apostrophe, so that none is run. */
-export function csv(rows: readonly (readonly (string | number)[])[]): string {
-  const cell = (value: string | number) => {
-    const text = String(value);
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return `"${safe.replaceAll('"', '""')}"`;
-  };
-  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
-}
-
-export function save(name: string, type: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+export function save(name: string, type: string, ...parts: BlobPart[]): void {
+  const url = URL.createObjectURL(new Blob(parts, { type }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

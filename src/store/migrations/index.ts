@@ -14,6 +14,7 @@ import { signIns } from './0011-sign-ins.ts';
 import { auditPositionHashes } from './0012-audit-position-hashes.ts';
 import { retention } from './0013-retention.ts';
 import { consoleSessions } from './0014-console-sessions.ts';
+import { pastSessions } from './0019-past-sessions.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -30,4 +31,5 @@ export const migrations: Record<string, Migration> = {
   '0012-audit-position-hashes': auditPositionHashes,
   '0013-retention': retention,
   '0014-console-sessions': consoleSessions,
+  '0019-past-sessions': pastSessions,
 };

@@ -1,7 +1,9 @@
 /** For operators: who did what, newest first. The filters are in the address. */
+
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { FormEvent } from 'react';
+import { csv } from '../../../domain/csv.ts';
 import {
   type AuditEntry,
   type AuditSearch,
@@ -15,7 +17,7 @@ import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { csv, save } from '../save.ts';
+import { save } from '../save.ts';
 
 export function AuditPage() {
   const search = useSearch({ from: '/frame/audit' });

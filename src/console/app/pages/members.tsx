@@ -1,8 +1,10 @@
 /** Who has access to what, and by which way; who joins and leaves. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { components } from '../../../api/business.ts';
+import { csv } from '../../../domain/csv.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { AddMembers, ChangePermissions, RemoveMember } from '../parts/member-forms.tsx';
 import { Loaded, Page, Panel } from '../parts/page.tsx';
@@ -10,7 +12,7 @@ import { Shape } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { readCatalog, readMemberPermissions, readMembers } from '../reads.ts';
-import { csv, save } from '../save.ts';
+import { save } from '../save.ts';
 import { useWho } from '../who.tsx';
 
 export type Member = components['schemas']['Membership'];
