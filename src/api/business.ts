@@ -299,6 +299,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/members/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What changes of members would do
+         * @description Tries the changes out, one after the other by the rules of `addMember`, `setMemberRole`, `setMemberPermissions` and
+         *     `removeMember`, and takes them back. What the caller may not do refuses the whole plan, as it would the write; what
+         *     cannot be done is said of the change itself, and the others are planned without it.
+         */
+        post: operations["planMemberChanges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What people reach on the organization's clusters, by which way, and how far their last change has come
+         * @description Your own without more; others' with `members.manage`. People who are members, who were, and who hold a grant on a
+         *     cluster of the organization; anybody else is left out. Clusters in service.
+         */
+        get: operations["listMemberAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The live Kubernetes grants on the organization's clusters
+         * @description Whoever holds them, members or not. Needs `members.manage`.
+         */
+        get: operations["listOrganizationGrants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}/members/{userID}/permissions": {
         parameters: {
             query?: never;
@@ -1560,6 +1623,177 @@ export interface components {
             role: "owner" | "admin" | "member";
             permissions: string[];
         };
+        MemberChange: {
+            /** @enum {string} */
+            change: "add";
+            email: components["schemas"]["Email"];
+            /** @enum {string} */
+            role?: "owner" | "admin" | "member";
+            username?: string;
+            permissions?: string[];
+        } | {
+            /** @enum {string} */
+            change: "role";
+            user_id: string;
+            /** @enum {string} */
+            role: "owner" | "admin" | "member";
+        } | {
+            /** @enum {string} */
+            change: "permissions";
+            user_id: string;
+            /** @description The complete set */
+            permissions: string[];
+        } | {
+            /** @enum {string} */
+            change: "remove";
+            user_id: string;
+        };
+        MemberPlan: {
+            changes: components["schemas"]["PlannedMemberChange"][];
+            /** @description Those on which something changes */
+            clusters: components["schemas"]["MemberPlanOnCluster"][];
+        };
+        PlannedMemberChange: {
+            /** @enum {string} */
+            change: "add" | "role" | "permissions" | "remove";
+            /** @description Empty for an ID that is no member's */
+            email: string;
+            /** @description Absent for an account that would be made */
+            user_id?: string;
+            /** @description The login name after it */
+            username?: string;
+            /** @description An account would be made for the address */
+            new_account?: boolean;
+            /** @enum {string} */
+            result: "planned" | "refused";
+            /** @description Of a refusal */
+            code?: string;
+            /** @description Why it is refused */
+            message?: string;
+        };
+        MemberPlanOnCluster: {
+            cluster_id: string;
+            cluster_name: string;
+            /** @description Login accounts that appear */
+            added: string[];
+            /** @description Login accounts that go; their homes stay */
+            removed: string[];
+            /** @description Who gets a login account when they register a key */
+            waiting_for_key: string[];
+            /**
+             * @description Nothing is restarted for people who come and go; only the jobs of those who go end
+             * @enum {string}
+             */
+            rollout?: "live";
+            /** @description In this order */
+            restarts: ("login" | "controller" | "accounting" | "compute")[];
+            ended_jobs: components["schemas"]["RunningJob"][];
+            ended_sessions: components["schemas"]["EndedSession"][];
+            kubernetes: components["schemas"]["KubernetesRoleChange"][];
+        };
+        EndedSession: {
+            user_id: string;
+            username: string;
+            opened_at: components["schemas"]["Time"];
+        };
+        KubernetesRoleChange: {
+            username: string;
+            /**
+             * @description A ClusterRole; null: none
+             * @enum {unknown}
+             */
+            before: "edit" | "cluster-admin" | null;
+            /** @enum {unknown} */
+            after: "edit" | "cluster-admin" | null;
+        };
+        MemberAccessList: {
+            people: components["schemas"]["MemberAccess"][];
+            clusters: components["schemas"]["ClusterDelivery"][];
+        };
+        MemberAccess: {
+            user_id: string;
+            email: string;
+            name: string;
+            is_member: boolean;
+            /**
+             * @description Of a member
+             * @enum {string}
+             */
+            role?: "owner" | "admin" | "member";
+            /** @description The login name; theirs for good once a cluster has used it */
+            username?: string;
+            /** @enum {string} */
+            username_state?: "reserved" | "frozen";
+            /** @description Of a member */
+            member_since?: components["schemas"]["Time"];
+            /** @description When the membership last changed, or ended */
+            changed_at?: components["schemas"]["Time"];
+            /** @description Active SSH keys, oldest first, without what people call them */
+            keys: {
+                fingerprint: string;
+                created_at: components["schemas"]["Time"];
+                lapsed: boolean;
+            }[];
+            clusters: components["schemas"]["AccessToCluster"][];
+        };
+        AccessToCluster: {
+            cluster_id: string;
+            ways: components["schemas"]["WayIn"][];
+            /** @description Absent where the cluster has no Slurm */
+            slurm?: {
+                /**
+                 * @description What should be there
+                 * @enum {string}
+                 */
+                account: "ready" | "waiting_for_key" | "none";
+                /**
+                 * @description Whether the cluster has it; `unknown`: it has not reported lately
+                 * @enum {string}
+                 */
+                state: "pending" | "applied" | "failed" | "unknown";
+                /** @description The cluster's list has it */
+                accepted: boolean;
+                /** @description What stands in the way */
+                message?: string;
+                /** @description Why they cannot log in at the moment; absent where they can */
+                obstacle?: string;
+            };
+            /** @description Absent where the cluster has no Kubernetes side of its own */
+            kubernetes?: {
+                /**
+                 * @description `none`: there are no permissions, and should be none
+                 * @enum {string}
+                 */
+                state: "applied" | "pending" | "failed" | "unknown" | "none";
+                message?: string;
+            };
+        };
+        WayIn: {
+            /** @enum {string} */
+            opens: "see" | "ssh" | "ssh.admin" | "kubernetes" | "kubernetes.admin";
+            /** @enum {string} */
+            by: "role" | "permission" | "grant";
+            /** @description The role, the permission that was granted, or the relation */
+            name: string;
+            /** @description A namespace; absent for the whole cluster */
+            scope?: string;
+            role_id?: string;
+            grant_id?: string;
+            /** @description Of a grant; otherwise the last change of the membership, since which it is held at least */
+            since: components["schemas"]["Time"];
+            /** @description When it ends by itself */
+            until?: components["schemas"]["Time"];
+        };
+        ClusterDelivery: {
+            cluster_id: string;
+            cluster_name: string;
+            /** @description Of the access list for Slurm */
+            list_updated_at?: components["schemas"]["Time"];
+            /** @description The last report; absent before the first */
+            observed_at?: components["schemas"]["Time"];
+            /** @description What must be mended there */
+            failure?: string;
+        };
         RemovedMember: {
             organization_id: string;
             user_id: string;
@@ -2617,6 +2851,86 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Membership"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    planMemberChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    changes: components["schemas"]["MemberChange"][];
+                };
+            };
+        };
+        responses: {
+            /** @description What would be done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPlan"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listMemberAccess: {
+        parameters: {
+            query: {
+                /** @description User IDs, at most a hundred, with commas between them */
+                user_ids: string;
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description In the order asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberAccessList"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listOrganizationGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        grants: components["schemas"]["OperatorGrant"][];
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -10,6 +10,7 @@ import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
 import { setLoginPreferences } from './login-preferences.ts';
 import { getMe } from './me.ts';
+import { listMemberAccess, listOrganizationGrants } from './member-access.ts';
 import {
   getMemberKubernetesAccess,
   getMemberPermissions,
@@ -17,6 +18,7 @@ import {
   operatorSetMemberPermissions,
   setMemberPermissions,
 } from './member-permissions.ts';
+import { planMemberChanges } from './member-plan.ts';
 import {
   addMember,
   listMembers,
@@ -106,6 +108,9 @@ export const businessOperations = {
   getMemberPermissions,
   listMemberPermissions,
   setMemberPermissions,
+  listMemberAccess,
+  listOrganizationGrants,
+  planMemberChanges,
   addMember,
   setMemberRole,
   setMemberUsername,

@@ -8,7 +8,7 @@ import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from
 import { sidesOf } from '../domain/side.ts';
 import { cached } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
-import { runCommand } from '../store/commands.ts';
+import { type Command, runCommand } from '../store/commands.ts';
 import type { Reader } from '../store/index.ts';
 import { findKubernetesAccessOf } from '../store/kubernetes-access.ts';
 import { updateMemberPermissions } from '../store/membership-changes.ts';
@@ -58,12 +58,32 @@ export async function listMemberPermissions(
   });
 }
 
+type SetPermissions = Pick<BusinessRequest<'setMemberPermissions'>, 'caller' | 'path' | 'body'>;
+
 /** Makes a member's permissions exactly the set sent. */
 export function setMemberPermissions(
-  deps: BusinessDeps,
+  { store }: BusinessDeps,
   request: BusinessRequest<'setMemberPermissions'>,
 ): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
-  return setPermissions(deps, request, 'setMemberPermissions', async (db, organizationId) => {
+  return runCommand(store, request, settingPermissions(request));
+}
+
+/** The same for operators, who may grant everything. */
+export function operatorSetMemberPermissions(
+  { store }: BusinessDeps,
+  request: BusinessRequest<'operatorSetMemberPermissions'>,
+): Promise<CommandReply<BusinessReply<'operatorSetMemberPermissions'>>> {
+  const command = settingOf(request, 'operatorSetMemberPermissions', async (db, organizationId) => {
+    await requireStaff(db, request.caller.userId, 'staff.operate');
+    await requireOrganization(db, organizationId);
+    return new Set(permissionCatalog.map(({ key }) => key));
+  });
+  return runCommand(store, request, command);
+}
+
+/** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
+export function settingPermissions(request: SetPermissions) {
+  return settingOf(request, 'setMemberPermissions', async (db, organizationId) => {
     const own = await findMembership(db, organizationId, request.caller.userId);
     if (!own) throw organizationNotFound();
     requireManager(own.permissions);
@@ -71,25 +91,12 @@ export function setMemberPermissions(
   });
 }
 
-/** The same for operators, who may grant everything. */
-export function operatorSetMemberPermissions(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorSetMemberPermissions'>,
-): Promise<CommandReply<BusinessReply<'operatorSetMemberPermissions'>>> {
-  return setPermissions(deps, request, 'operatorSetMemberPermissions', async (db, organizationId) => {
-    await requireStaff(db, request.caller.userId, 'staff.operate');
-    await requireOrganization(db, organizationId);
-    return new Set(permissionCatalog.map(({ key }) => key));
-  });
-}
-
 /** `holdings` throws if the caller may not do this at all, and says which keys they may add. */
-function setPermissions(
-  { store }: BusinessDeps,
-  { caller, path, body, command, now }: BusinessRequest<'setMemberPermissions'>,
+function settingOf(
+  { path, body }: SetPermissions,
   operation: string,
   holdings: (db: Reader, organizationId: string) => Promise<ReadonlySet<string>>,
-) {
+): Command<BusinessReply<'setMemberPermissions'>> {
   const { orgID: organizationId, userID: userId } = path;
   const wanted = [...new Set(body.permissions)].sort();
   const about = {
@@ -97,37 +104,33 @@ function setPermissions(
     organizationId,
     subjectUserId: userId,
   };
-  return runCommand(
-    store,
-    { caller, command, now },
-    {
-      operation,
-      meaning: [organizationId, userId, ...wanted],
-      about: { ...about, details: `permissions → ${wanted.join(', ') || 'none'}` },
-      async authorize(tx) {
-        wanted.forEach(requireKey);
-        const held = await holdings(tx.db, organizationId);
-        const granted = new Set(await listGrantedPermissions(tx.db, organizationId, userId));
-        const beyond = wanted.find((key) => !granted.has(key) && !held.has(key));
-        if (beyond) throw new DomainError('forbidden', `You cannot grant ${beyond}, which you do not hold.`);
-      },
-      async apply(tx) {
-        const member = await findMembership(tx.db, organizationId, userId);
-        if (!member) throw memberNotFound();
-        if (member.role !== 'member') {
-          throw new DomainError(
-            'invalid_state',
-            `An ${member.role} holds every permission; change the role instead.`,
-          );
-        }
-        const before = await listGrantedPermissions(tx.db, organizationId, userId);
-        const permissions = wanted.map(requireKey);
-        await updateMemberPermissions(tx, { organizationId, userId, permissions });
-        const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
-        return { result: await permissionsBody(tx.db, organizationId, userId), about: { details } };
-      },
+  return {
+    operation,
+    meaning: [organizationId, userId, ...wanted],
+    about: { ...about, details: `permissions → ${wanted.join(', ') || 'none'}` },
+    async authorize(tx) {
+      wanted.forEach(requireKey);
+      const held = await holdings(tx.db, organizationId);
+      const granted = new Set(await listGrantedPermissions(tx.db, organizationId, userId));
+      const beyond = wanted.find((key) => !granted.has(key) && !held.has(key));
+      if (beyond) throw new DomainError('forbidden', `You cannot grant ${beyond}, which you do not hold.`);
     },
-  );
+    async apply(tx) {
+      const member = await findMembership(tx.db, organizationId, userId);
+      if (!member) throw memberNotFound();
+      if (member.role !== 'member') {
+        throw new DomainError(
+          'invalid_state',
+          `An ${member.role} holds every permission; change the role instead.`,
+        );
+      }
+      const before = await listGrantedPermissions(tx.db, organizationId, userId);
+      const permissions = wanted.map(requireKey);
+      await updateMemberPermissions(tx, { organizationId, userId, permissions });
+      const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
+      return { result: await permissionsBody(tx.db, organizationId, userId), about: { details } };
+    },
+  };
 }
 
 async function permissionsBody(db: Reader, organizationId: string, userId: string) {
@@ -170,7 +173,8 @@ export async function getMemberKubernetesAccess(
   };
 }
 
-function requireManager(held: ReadonlySet<string>): void {
+/** Throws `forbidden` for who may not grant. */
+export function requireManager(held: ReadonlySet<string>): void {
   if (!held.has('members.manage')) {
     throw new DomainError('forbidden', 'This needs the permission members.manage in the organization.');
   }

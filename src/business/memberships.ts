@@ -8,7 +8,7 @@ import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
 import type { About } from '../store/attempts.ts';
 import { cached } from '../store/cache.ts';
-import { type Command, runCommand } from '../store/commands.ts';
+import { type Command, type CommandRequest, runCommand } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
 import {
   createMembership,
@@ -35,14 +35,15 @@ export async function listMembers(
   }));
 }
 
-interface Authority {
+/** Who manages members by right of what. */
+export interface Authority {
   /** What its commands are called in the audit trail. */
   name(operation: string): string;
   /** Whether the caller may manage an organization's owners, or only its other members. Throws when neither. */
   of(db: Reader, organizationId: string, userId: string): Promise<'owners' | 'others'>;
 }
 
-const ofOwnersAndAdmins: Authority = { name: (operation) => operation, of: authorityOfMember };
+export const ofOwnersAndAdmins: Authority = { name: (operation) => operation, of: authorityOfMember };
 const ofOperators: Authority = {
   name: (operation) => `operator${operation.charAt(0).toUpperCase()}${operation.slice(1)}`,
   of: authorityOfOperator,
@@ -67,28 +68,35 @@ async function authorityOfOperator(db: Reader, organizationId: string, userId: s
 }
 
 /** Makes someone a member; they get an account where there is none for their address. */
-export const [addMember, operatorAddMember] = byBoth(add);
+export const [addMember, operatorAddMember] = byBoth(adding);
 /** Makes a member an owner, an admin or an ordinary member. */
-export const [setMemberRole, operatorSetMemberRole] = byBoth(setRole);
+export const [setMemberRole, operatorSetMemberRole] = byBoth(settingRole);
 /** Sets a member's login name while no cluster has used it. */
-export const [setMemberUsername, operatorSetMemberUsername] = byBoth(setUsername);
+export const [setMemberUsername, operatorSetMemberUsername] = byBoth(settingUsername);
 /** Ends a membership. */
-export const [removeMember, operatorRemoveMember] = byBoth(remove);
+export const [removeMember, operatorRemoveMember] = byBoth(removing);
 
-function byBoth<Asked, Reply>(run: (deps: BusinessDeps, request: Asked, authority: Authority) => Reply) {
-  return [
-    (deps: BusinessDeps, request: Asked) => run(deps, request, ofOwnersAndAdmins),
-    (deps: BusinessDeps, request: Asked) => run(deps, request, ofOperators),
-  ] as const;
+function byBoth<Change, T>(of: (request: Change, authority: Authority) => Command<T>) {
+  const run =
+    (authority: Authority) =>
+    ({ store }: BusinessDeps, request: Change & CommandRequest): Promise<CommandReply<T>> =>
+      runCommand(store, request, of(request, authority));
+  return [run(ofOwnersAndAdmins), run(ofOperators)] as const;
 }
 
-function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authority: Authority) {
+/** What a change is made of: the headers of a write have no part in it, so that it can be tried out as well. */
+type Asked<Id extends 'addMember' | 'setMemberRole' | 'setMemberUsername' | 'removeMember'> = Pick<
+  BusinessRequest<Id>,
+  'caller' | 'path' | 'body'
+>;
+
+export function adding(request: Asked<'addMember'>, authority: Authority) {
   const { orgID: organizationId } = request.path;
   const { email, name, role = 'member', username } = request.body;
   const wanted = [...new Set(request.body.permissions)].sort();
   const meaning = [foldEmail(email), name ?? '', role, username ?? '', wanted];
   const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
-  return manage(deps, request, { operation: 'addMember', meaning, about }, authority, {
+  return managing(request, { operation: 'addMember', meaning, about }, authority, {
     concernsOwners: async () => role === 'owner',
     async change(tx) {
       const permissions = wanted.map(requireGrantable);
@@ -102,11 +110,11 @@ function add(deps: BusinessDeps, request: BusinessRequest<'addMember'>, authorit
   });
 }
 
-function setRole(deps: BusinessDeps, request: BusinessRequest<'setMemberRole'>, authority: Authority) {
+export function settingRole(request: Asked<'setMemberRole'>, authority: Authority) {
   const { orgID: organizationId, userID: userId } = request.path;
   const { role } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
-  return manage(deps, request, { operation: 'setMemberRole', meaning: [userId, role], about }, authority, {
+  return managing(request, { operation: 'setMemberRole', meaning: [userId, role], about }, authority, {
     concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
       const before = await roleOf(tx, organizationId, userId);
@@ -119,16 +127,11 @@ function setRole(deps: BusinessDeps, request: BusinessRequest<'setMemberRole'>, 
   });
 }
 
-function setUsername(
-  deps: BusinessDeps,
-  request: BusinessRequest<'setMemberUsername'>,
-  authority: Authority,
-) {
+function settingUsername(request: Asked<'setMemberUsername'>, authority: Authority) {
   const { orgID: organizationId, userID: userId } = request.path;
   const { username } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `username → ${username.slice(0, 80)}` };
-  return manage(
-    deps,
+  return managing(
     request,
     { operation: 'setMemberUsername', meaning: [userId, username], about },
     authority,
@@ -144,10 +147,10 @@ function setUsername(
   );
 }
 
-function remove(deps: BusinessDeps, request: BusinessRequest<'removeMember'>, authority: Authority) {
+export function removing(request: Asked<'removeMember'>, authority: Authority) {
   const { orgID: organizationId, userID: userId } = request.path;
   const about = aboutMember(organizationId, userId);
-  return manage(deps, request, { operation: 'removeMember', meaning: [userId], about }, authority, {
+  return managing(request, { operation: 'removeMember', meaning: [userId], about }, authority, {
     concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
       const before = await roleOf(tx, organizationId, userId);
@@ -161,35 +164,27 @@ function remove(deps: BusinessDeps, request: BusinessRequest<'removeMember'>, au
 }
 
 /** One command on an organization's membership: who may do it, and then the change. */
-function manage<T>(
-  { store }: BusinessDeps,
-  { path, caller, command, now }: Pick<Request, 'caller' | 'command' | 'now'> & { path: { orgID: string } },
+function managing<T>(
+  { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
   what: { operation: string; meaning: readonly unknown[]; about: About },
   authority: Authority,
   body: {
     concernsOwners(tx: Tx): Promise<boolean>;
     change(tx: Tx): ReturnType<Command<T>['apply']>;
   },
-): Promise<CommandReply<T>> {
+): Command<T> {
   const { orgID: organizationId } = path;
-  const { meaning } = what;
-  const operation = authority.name(what.operation);
-  const about = { ...what.about, organizationId };
-  return runCommand<T>(
-    store,
-    { caller, command, now },
-    {
-      operation,
-      meaning: [organizationId, ...meaning],
-      about,
-      async authorize(tx) {
-        const manages = await authority.of(tx.db, organizationId, caller.userId);
-        if (manages === 'owners' || !(await body.concernsOwners(tx))) return;
-        throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
-      },
-      apply: body.change,
+  return {
+    operation: authority.name(what.operation),
+    meaning: [organizationId, ...what.meaning],
+    about: { ...what.about, organizationId },
+    async authorize(tx) {
+      const manages = await authority.of(tx.db, organizationId, caller.userId);
+      if (manages === 'owners' || !(await body.concernsOwners(tx))) return;
+      throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
     },
-  );
+    apply: body.change,
+  };
 }
 
 function aboutMember(organizationId: string, userId: string): About {

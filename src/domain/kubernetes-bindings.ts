@@ -122,8 +122,11 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
   return wanted;
 }
 
-/** What a member holds by their role and keys; undefined where that is nothing. */
-function memberRole({ role, permissions }: KubernetesAccess['members'][number]) {
+/** The ClusterRole that a member holds by their role and keys; undefined where that is none. */
+export function memberRole({
+  role,
+  permissions,
+}: Pick<KubernetesAccess['members'][number], 'role' | 'permissions'>): 'edit' | 'cluster-admin' | undefined {
   const held = effectivePermissions(role, permissions);
   if (!held.has('clusters.kubernetes')) return undefined;
   return held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';

@@ -63,6 +63,42 @@ export async function listWantedUsers(db: Reader, organizationId: string): Promi
   return users;
 }
 
+/** The same for one person; undefined: no list is to name them. */
+export async function findWantedUser(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<AccessListUser | undefined> {
+  const lapses = createLapses({}, Date.now);
+  const [entry] = await listEntries(db, organizationId, { from: userId, to: userId }, lapses);
+  return entry?.wanted;
+}
+
+/** A person's entry as it stands and as it should be (undefined: none), and the version of the list that changed it last. */
+export interface Listing {
+  listed: AccessListUser | undefined;
+  wanted: AccessListUser | undefined;
+  /** 0 where they never had one, or every cluster has been past it for long. */
+  changedIn: number;
+}
+
+export async function findListing(
+  { read: db, lapses }: Pick<Store, 'read' | 'lapses'>,
+  organizationId: string,
+  userId: string,
+): Promise<Listing> {
+  const [[entry], changed] = await Promise.all([
+    listEntries(db, organizationId, { from: userId, to: userId }, lapses),
+    db
+      .selectFrom('access_list_users')
+      .select((eb) => eb.fn.max(eb.fn.coalesce('until_version', 'since_version')).as('version'))
+      .where('org_id', '=', organizationId)
+      .where('user_id', '=', userId)
+      .executeTakeFirst(),
+  ]);
+  return { listed: entry?.listed, wanted: entry?.wanted, changedIn: changed?.version ?? 0 };
+}
+
 /** The next people of an organization, members or not any more; undefined behind the last. */
 async function nextRange(db: Reader, organizationId: string, before?: Range): Promise<Range | undefined> {
   const page = await db

@@ -44,22 +44,39 @@ export async function findKubernetesAccess(
   };
 }
 
-/** The same for one person, with what is known to be in force there. */
+/** What is known of one cluster at one moment, for as many people as are asked about. */
+export interface KubernetesLookup {
+  /** What one of them should have there, and what is known to be in force. */
+  of(userId: string): Promise<KubernetesAccessFacts>;
+}
+
+export async function lookAtKubernetes(
+  source: Source,
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
+  now: number,
+): Promise<KubernetesLookup> {
+  const { read: db } = source;
+  const [{ members, grants }, known] = await Promise.all([
+    findKubernetesAccess(source, cluster, undefined, now),
+    findBound(db, cluster.id),
+  ]);
+  return {
+    async of(userId) {
+      const isTheirs = (one: { userId: string }) => one.userId === userId;
+      const access = { members: members.filter(isTheirs), grants: grants.filter(isTheirs) };
+      return { access, userId, ...known, everGranted: await listEverGranted(db, cluster.id, userId) };
+    },
+  };
+}
+
+/** The same for one person. */
 export async function findKubernetesAccessOf(
   source: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   userId: string,
   now: number,
 ): Promise<KubernetesAccessFacts> {
-  const { read: db } = source;
-  const [{ members, grants }, known, ever] = await Promise.all([
-    findKubernetesAccess(source, cluster, undefined, now),
-    findBound(db, cluster.id),
-    listEverGranted(db, cluster.id, userId),
-  ]);
-  const isTheirs = (one: { userId: string }) => one.userId === userId;
-  const access = { members: members.filter(isTheirs), grants: grants.filter(isTheirs) };
-  return { access, userId, ...known, everGranted: ever };
+  return (await lookAtKubernetes(source, cluster, now)).of(userId);
 }
 
 /** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */

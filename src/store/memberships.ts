@@ -106,6 +106,21 @@ export async function wasEverMember(db: Reader, organizationId: string, userId: 
   return row !== undefined;
 }
 
+/** When somebody's membership ended; undefined for who is a member, or never was. */
+export async function findPastMembership(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<{ endedAt: string } | undefined> {
+  return db
+    .selectFrom('memberships')
+    .select('updated_at as endedAt')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'removed')
+    .executeTakeFirst();
+}
+
 function memberships(db: Reader) {
   return db
     .selectFrom('memberships as m')

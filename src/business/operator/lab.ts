@@ -3,20 +3,18 @@ import { isInService } from '../../domain/cluster.ts';
 import { checkHostSettings, type HostRules } from '../../domain/host-settings.ts';
 import { checkLab, type Lab } from '../../domain/lab.ts';
 import { type LabStep, planLabInParts } from '../../domain/lab-plan.ts';
-import type { RunningJob } from '../../domain/manifest.ts';
 import type { CommandReply } from '../../domain/operation.ts';
-import { restartPlan } from '../../domain/restart-plan.ts';
-import type { SlurmRollout } from '../../domain/slurm-settings.ts';
 import { runInParts } from '../../lib/event-loop.ts';
 import { listWantedUsers } from '../../store/access-list-users.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import { listAllClusters } from '../../store/clusters.ts';
 import { runCommand } from '../../store/commands.ts';
-import type { Reader, Store, Tx } from '../../store/index.ts';
+import type { Reader, Tx } from '../../store/index.ts';
 import { exportLab, takeSteps } from '../../store/lab.ts';
-import { findObservation } from '../../store/observations.ts';
 import { listDeactivatedEmails } from '../../store/people.ts';
+import { tryOut } from '../../store/try-out.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { type LoginAccount, restartOf, type SlurmCluster } from '../restarts.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type Plan = BusinessReply<'operatorPlanLab'>;
@@ -110,16 +108,9 @@ async function apply(
   };
 }
 
-interface SlurmCluster {
-  id: string;
-  name: string;
-  rollout: SlurmRollout;
-  accounts: { username: string; loginState: 'ready' | 'waiting_for_key' }[];
-}
-
 /** Whom each Slurm cluster in service must know. */
 async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
-  const lists = new Map<string, SlurmCluster['accounts']>();
+  const lists = new Map<string, LoginAccount[]>();
   const clusters: SlurmCluster[] = [];
   for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || !isInService({ state })) continue;
@@ -134,55 +125,17 @@ async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
   return clusters;
 }
 
-/**
- * What the clusters restart, and whose jobs that ends; one that leaves service loses its accounts and all of its jobs.
- * Where nothing is restarted that need not be, only the jobs of those who go end.
- */
+/** What the clusters restart, and whose jobs that ends. */
 async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
   const after = await listSlurmAccounts(db);
   const known = new Set(before.map(({ id }) => id));
   const restarts: Plan['restarts'] = [];
-  for (const { id, name, rollout, accounts } of [
-    ...before,
-    ...after.filter((cluster) => !known.has(cluster.id)),
-  ]) {
-    const stays = after.find((cluster) => cluster.id === id);
-    const had = known.has(id) ? accounts : [];
-    const plan = restartPlan(had, stays?.accounts ?? []);
-    const isLive = (stays?.rollout ?? rollout) === 'live';
-    const ends = !stays || plan.restarts.includes('compute');
-    const running = ends ? await listRunningJobs(db, id) : [];
-    const jobs = stays && isLive ? running.filter(({ user }) => plan.removed.includes(user)) : running;
-    if (plan.restarts.length === 0 && jobs.length === 0) continue;
-    restarts.push({
-      cluster_id: id,
-      cluster_name: name,
-      added: plan.added,
-      removed: plan.removed,
-      ...(isLive ? { rollout: 'live' as const } : {}),
-      restarts: stays && !isLive ? [...plan.restarts] : [],
-      ended_jobs: jobs.map((job) => ({ ...job, machines: [...job.machines] })),
-    });
+  for (const cluster of [...before, ...after.filter(({ id }) => !known.has(id))]) {
+    const stays = after.find(({ id }) => id === cluster.id);
+    const had = known.has(cluster.id) ? cluster.accounts : [];
+    const restart = await restartOf(db, cluster, had, stays);
+    const { added, removed, ended_jobs: jobs } = restart;
+    if (added.length + removed.length + jobs.length > 0) restarts.push(restart);
   }
   return restarts;
-}
-
-async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
-  const observation = await findObservation(db, clusterId, 'slurm');
-  return observation?.report.runningJobs ?? [];
-}
-
-/** What a write would come to; nothing of it stays. */
-async function tryOut<T>(store: Store, body: (tx: Tx) => Promise<T>): Promise<T> {
-  const outcome: { value?: T } = {};
-  const takenBack = new Error('taken back');
-  try {
-    await store.write(async (tx) => {
-      outcome.value = await body(tx);
-      throw takenBack;
-    });
-  } catch (error) {
-    if (error !== takenBack) throw error;
-  }
-  return outcome.value as T;
 }

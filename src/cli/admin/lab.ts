@@ -5,10 +5,10 @@ import { confirm, isAttended } from '../ask.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
+import { describePlan, isDestructive } from '../plan-text.ts';
 import { optional, reads, required, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
 import { absoluteLab } from './lab-file.ts';
-import { describePlan, isDestructive } from './plan-text.ts';
 
 interface LabOptions {
   file: string;

@@ -9,6 +9,7 @@ import type { Business } from '../net/operations.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
+import { accessVerb, grantsVerb, planVerb } from './member-access.ts';
 
 type Member = Business['Membership'];
 
@@ -119,6 +120,9 @@ export const members: Noun = {
         return { json: { ...held, kubernetes: access.clusters }, text: text.join('\n\n') };
       },
     }),
+    accessVerb(findMember),
+    grantsVerb,
+    planVerb(findMember),
     writes<OrgOptions>({
       usage: 'grant <email> <keys...>',
       summary: 'let a member do more: permissions, or a profile such as Engineer',

@@ -418,3 +418,125 @@ golden(
     },
   ],
 );
+
+const planMembers = `POST /${in1}/members/plan`;
+const restart = {
+  cluster_id: alphaId,
+  cluster_name: 'alpha',
+  added: [],
+  removed: ['bob'],
+  waiting_for_key: ['cy'],
+  restarts: ['login', 'compute'],
+  ended_jobs: [{ id: '42', user: 'eve', name: 'train', machines: ['n1', 'n2'] }],
+  ended_sessions: [{ user_id: 'user_bob', username: 'bob', opened_at: '2026-01-02T03:04:05.000Z' }],
+  kubernetes: [{ username: 'bob', before: 'edit', after: null }],
+};
+const planText = [
+  'CHANGE  EMAIL                USERNAME  RESULT   WHY',
+  'remove  bob@physics.example  -         planned  -',
+  'add     cy@physics.example   -         refused  No.',
+  '',
+  'On cluster alpha:',
+  '  Login accounts that go: bob.',
+  '  Restarts, in this order: login nodes, then compute nodes one at a time.',
+  '  Running jobs that end:',
+  '    JOB  USER  NAME   MACHINES',
+  '    42   eve   train  n1,n2',
+  '  Get a login account when they register a key: cy.',
+  '  Open SSH sessions that end: 1 (bob).',
+  '  Kubernetes: bob from edit to none.',
+];
+golden(
+  'a plan says what a change of members would do, and writes nothing',
+  {
+    [planMembers]: {
+      changes: [
+        { change: 'remove', email: 'bob@physics.example', user_id: 'user_bob', result: 'planned' },
+        {
+          change: 'add',
+          email: 'cy@physics.example',
+          new_account: true,
+          result: 'refused',
+          code: 'invalid_state',
+          message: 'No.',
+        },
+      ],
+      clusters: [restart],
+    },
+  },
+  [
+    {
+      args: ['members', 'plan', 'remove', membership.email],
+      asks: [`${planMembers} {"changes":[{"change":"remove","user_id":"user_bob"}]}`],
+      prints: planText,
+    },
+    {
+      args: ['members', 'plan', 'add', 'a@x.example', 'b@x.example', '--permission', 'clusters.ssh'],
+      asks: [
+        `${planMembers} {"changes":[{"change":"add","email":"a@x.example","permissions":["clusters.ssh"]},{"change":"add","email":"b@x.example","permissions":["clusters.ssh"]}]}`,
+      ],
+      prints: planText,
+    },
+    {
+      args: ['members', 'plan', 'role', membership.email],
+      prints: [],
+      status: 2,
+      says: '--role says which role it would be.',
+    },
+    {
+      args: ['members', 'plan', 'vanish', membership.email],
+      prints: [],
+      status: 2,
+      says: "'vanish' is no change: add, role, permissions or remove.",
+    },
+  ],
+);
+
+const accessOf = (ids: string) => `GET /${in1}/access?user_ids=${ids}`;
+const way = {
+  opens: 'kubernetes',
+  by: 'grant',
+  name: 'kubernetes.developer',
+  since: '2026-01-02T03:04:05.000Z',
+};
+golden(
+  'who reaches what, by which way and until when',
+  {
+    [accessOf('user_bob')]: {
+      people: [
+        {
+          user_id: 'user_bob',
+          email: 'bob@physics.example',
+          name: 'Bob',
+          is_member: true,
+          keys: [],
+          clusters: [
+            {
+              cluster_id: alphaId,
+              ways: [{ ...way, until: '2030-01-01T00:00:00.000Z' }],
+              slurm: { account: 'none', state: 'applied', accepted: true },
+            },
+          ],
+        },
+      ],
+      clusters: [{ cluster_id: alphaId, cluster_name: 'alpha' }],
+    },
+    [`GET /${in1}/grants`]: { grants: [] },
+  },
+  [
+    {
+      args: ['members', 'access', membership.email],
+      asks: [accessOf('user_bob')],
+      prints: [
+        'EMAIL                CLUSTER  OPENS       BY                    UNTIL                     SLURM         KUBERNETES',
+        'bob@physics.example  alpha    kubernetes  kubernetes.developer  2030-01-01T00:00:00.000Z  none,applied  -',
+      ],
+    },
+    {
+      args: ['members', 'grants'],
+      asks: [`GET /${in1}/grants`],
+      prints: [],
+      says: 'There are no grants on clusters of the organization.',
+    },
+  ],
+);

@@ -1,12 +1,14 @@
-/** What a lab file changes, as text for people. */
+/** What a lab file, or changes of members, would do, as text for people. */
 
-import { visibleLine, visibleName } from '../../domain/visible-text.ts';
-import type { Business } from '../net/operations.ts';
-import { formatTable } from '../table.ts';
+import { visibleLine, visibleName } from '../domain/visible-text.ts';
+import type { Business } from './net/operations.ts';
+import { formatTable } from './table.ts';
 
 type Plan = Business['LabPlan'];
 
 type Restart = Business['LabRestart'];
+
+type MemberPlan = Business['MemberPlan'];
 
 type Job = Business['RunningJob'];
 
@@ -31,6 +33,35 @@ const parts: Record<string, string> = {
   accounting: 'accounting service',
   compute: 'compute nodes one at a time',
 };
+
+/** The same of changes of members. */
+export function describeMemberPlan({ changes, clusters }: MemberPlan): string {
+  const rows = changes.map((one) => [
+    one.change,
+    one.email || '-',
+    one.username ?? '-',
+    one.result,
+    one.message ?? (one.new_account ? 'A new account.' : ''),
+  ]);
+  const table = formatTable(['CHANGE', 'EMAIL', 'USERNAME', 'RESULT', 'WHY'], rows);
+  const effects = clusters.map(onClusterOfMembers);
+  return [table, ...(effects.length > 0 ? effects : ['Nothing changes on the clusters.'])].join('\n\n');
+}
+
+function onClusterOfMembers(effect: MemberPlan['clusters'][number]): string {
+  const { waiting_for_key: waiting, ended_sessions: sessions, kubernetes } = effect;
+  const isSlurm = effect.added.length + effect.removed.length > 0;
+  const lines = isSlurm ? [onCluster(effect)] : [`On cluster ${visibleName(effect.cluster_name)}:`];
+  if (waiting.length > 0)
+    lines.push(`  Get a login account when they register a key: ${visibleLine(waiting.join(', '))}.`);
+  if (sessions.length > 0) {
+    const names = [...new Set(sessions.map(({ username }) => username))].join(', ');
+    lines.push(`  Open SSH sessions that end: ${sessions.length} (${visibleLine(names)}).`);
+  }
+  for (const { username, before, after } of kubernetes)
+    lines.push(`  Kubernetes: ${visibleLine(username)} from ${before ?? 'none'} to ${after ?? 'none'}.`);
+  return lines.join('\n');
+}
 
 function onCluster(restart: Restart): string {
   const { added, removed, rollout, restarts, ended_jobs: jobs } = restart;

@@ -1,0 +1,201 @@
+/** What changes of an organization's members would do to its clusters, their jobs and their sessions: tried out, and taken back. */
+import type { AccessListUser } from '../domain/access-list.ts';
+import { type Cluster, isInService } from '../domain/cluster.ts';
+import { foldEmail } from '../domain/email.ts';
+import { DomainError } from '../domain/error.ts';
+import { memberRole } from '../domain/kubernetes-bindings.ts';
+import { sidesOf } from '../domain/side.ts';
+import type { SshSession } from '../domain/ssh-session.ts';
+import { findWantedUser } from '../store/access-list-users.ts';
+import { listOrganizationClusters } from '../store/clusters.ts';
+import type { Command } from '../store/commands.ts';
+import type { Reader, Tx } from '../store/index.ts';
+import { findMember, findMembership } from '../store/memberships.ts';
+import { findPersonByEmail } from '../store/people.ts';
+import { inPart, tryOut } from '../store/try-out.ts';
+import { settingPermissions } from './member-permissions.ts';
+import { adding, ofOwnersAndAdmins, removing, settingRole } from './memberships.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { type LoginAccount, restartOf, type SlurmCluster } from './restarts.ts';
+
+type Request = BusinessRequest<'planMemberChanges'>;
+type Change = Request['body']['changes'][number];
+type Plan = BusinessReply<'planMemberChanges'>;
+type Planned = Plan['changes'][number];
+type OnCluster = Plan['clusters'][number];
+
+/** What somebody reaches in the organization: their entry of access lists, and their role on Kubernetes. */
+interface Reach {
+  username: string;
+  listed: AccessListUser | undefined;
+  kubernetes: 'edit' | 'cluster-admin' | null;
+}
+
+/** What somebody reached before the changes, and reaches after them; undefined: nothing. */
+interface Person {
+  userId: string;
+  before: Reach | undefined;
+  after: Reach | undefined;
+}
+
+/** Tries the changes out by the rules of the writes themselves. */
+export async function planMemberChanges(
+  { store, gateway }: BusinessDeps,
+  request: Request,
+): Promise<BusinessReply<'planMemberChanges'>> {
+  const { orgID: organizationId } = request.path;
+  const sessions = await gateway.sessions();
+  return tryOut(store, async (opened) => {
+    const tx = { ...opened, now: request.now };
+    const people = new Map<string, Person>();
+    const changes: Planned[] = [];
+    for (const change of request.body.changes) {
+      const known = await targetOf(tx.db, change);
+      // Whoever is made an account for reached nothing before.
+      const before = known === undefined ? undefined : await reachOf(tx.db, organizationId, known);
+      const { planned, userId } = await planOne(tx, request, change, known);
+      changes.push(planned);
+      if (userId !== undefined && !people.has(userId))
+        people.set(userId, { userId, before, after: undefined });
+    }
+    for (const person of people.values()) person.after = await reachOf(tx.db, organizationId, person.userId);
+    const clusters = (await listOrganizationClusters(tx.db, organizationId)).filter(isInService);
+    const effects = [];
+    for (const cluster of clusters)
+      effects.push(await effectOn(tx.db, cluster, [...people.values()], sessions));
+    return { changes, clusters: effects.filter(isSomething) };
+  });
+}
+
+/** Whom a change is about; undefined while they have no account. */
+async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
+  if (change.change !== 'add') return change.user_id;
+  return (await findPersonByEmail(db, change.email))?.id;
+}
+
+/** Makes one change as its write would, of the person with this ID. Throws what the caller may not do; says what cannot be done. */
+async function planOne(
+  tx: Tx,
+  request: Request,
+  change: Change,
+  known: string | undefined,
+): Promise<{ planned: Planned; userId: string | undefined }> {
+  const { orgID: organizationId } = request.path;
+  const command = commandOf(request, change);
+  await command.authorize?.(tx, request.caller);
+  const memberOf = (userId: string | undefined) =>
+    userId === undefined ? undefined : findMember(tx.db, organizationId, userId);
+  const email = change.change === 'add' ? foldEmail(change.email) : (await memberOf(known))?.email;
+  const about = {
+    change: change.change,
+    email: email ?? '',
+    ...(known === undefined ? { new_account: true } : { user_id: known }),
+  };
+  try {
+    const { about: late } = await inPart(tx, () => command.apply(tx, ''));
+    const userId = known ?? late?.subjectUserId ?? undefined;
+    const username = (await memberOf(userId))?.username.username;
+    return { planned: { ...about, ...(username !== undefined && { username }), result: 'planned' }, userId };
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const { code, message } = error;
+    return { planned: { ...about, result: 'refused', code, message }, userId: undefined };
+  }
+}
+
+/** The command that the change's own operation runs. */
+function commandOf({ caller, path: { orgID } }: Request, change: Change): Command<unknown> {
+  if (change.change === 'add') {
+    const { change: _, ...body } = change;
+    return adding({ caller, path: { orgID }, body }, ofOwnersAndAdmins);
+  }
+  const path = { orgID, userID: change.user_id };
+  if (change.change === 'role')
+    return settingRole({ caller, path, body: { role: change.role } }, ofOwnersAndAdmins);
+  if (change.change === 'permissions')
+    return settingPermissions({ caller, path, body: { permissions: change.permissions } });
+  return removing({ caller, path, body: undefined }, ofOwnersAndAdmins);
+}
+
+async function reachOf(db: Reader, organizationId: string, userId: string): Promise<Reach | undefined> {
+  const [member, held] = [
+    await findMember(db, organizationId, userId),
+    await findMembership(db, organizationId, userId),
+  ];
+  if (!member || !held) return undefined;
+  return {
+    username: member.username.username,
+    listed: await findWantedUser(db, organizationId, userId),
+    kubernetes: memberRole({ role: held.role, permissions: [...held.permissions] }) ?? null,
+  };
+}
+
+async function effectOn(
+  db: Reader,
+  cluster: Cluster,
+  people: readonly Person[],
+  sessions: readonly SshSession[],
+): Promise<OnCluster> {
+  const onSlurm =
+    cluster.scheduler === 'sunk' ? await effectOnSlurm(db, cluster, people, sessions) : undefined;
+  const isKubernetes = sidesOf(cluster).includes('kubernetes');
+  return {
+    cluster_id: cluster.id,
+    cluster_name: cluster.name,
+    added: [],
+    removed: [],
+    waiting_for_key: [],
+    restarts: [],
+    ended_jobs: [],
+    ended_sessions: [],
+    ...onSlurm,
+    kubernetes: isKubernetes ? people.flatMap(kubernetesChange) : [],
+  };
+}
+
+async function effectOnSlurm(
+  db: Reader,
+  { id, name, driver }: Cluster,
+  people: readonly Person[],
+  sessions: readonly SshSession[],
+) {
+  const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
+  const cluster: SlurmCluster = { id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts: has };
+  const restart = await restartOf(db, cluster, had, cluster);
+  const waited = new Set(had.map(({ username }) => username));
+  const gone = new Set(people.flatMap((one) => (one.before?.listed && !one.after?.listed ? one.userId : [])));
+  const ended = sessions.filter(
+    ({ clusterId, userId }) => clusterId === id && (gone.has(userId) || restart.restarts.includes('login')),
+  );
+  return {
+    ...restart,
+    waiting_for_key: has
+      .filter(({ username, loginState }) => loginState === 'waiting_for_key' && !waited.has(username))
+      .map(({ username }) => username),
+    ended_sessions: ended.map(({ userId, username, openedAt }) => ({
+      user_id: userId,
+      username,
+      opened_at: openedAt,
+    })),
+  };
+}
+
+function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAccount[] {
+  return people.flatMap((person) => {
+    const listed = person[when]?.listed;
+    return listed ? [{ username: listed.username, loginState: listed.desiredLoginState }] : [];
+  });
+}
+
+function kubernetesChange({ before, after }: Person): OnCluster['kubernetes'] {
+  const [had, has] = [before?.kubernetes ?? null, after?.kubernetes ?? null];
+  if (had === has) return [];
+  return [{ username: after?.username ?? before?.username ?? '', before: had, after: has }];
+}
+
+function isSomething(effect: OnCluster): boolean {
+  const { added, removed, waiting_for_key, ended_jobs, ended_sessions, kubernetes } = effect;
+  return [added, removed, waiting_for_key, ended_jobs, ended_sessions, kubernetes].some(
+    (list) => list.length > 0,
+  );
+}

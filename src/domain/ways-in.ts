@@ -1,0 +1,74 @@
+/** By which ways somebody reaches a cluster: their role, each permission that they were granted, each grant. */
+import type { Grant } from './grant.ts';
+import { isPermissionKey, keysIncluding, type Role } from './permission.ts';
+import type { Side } from './side.ts';
+
+export interface WayIn {
+  opens: 'see' | 'ssh' | 'ssh.admin' | 'kubernetes' | 'kubernetes.admin';
+  by: 'role' | 'permission' | 'grant';
+  /** The role, the permission, or the relation. */
+  name: string;
+  scope?: string;
+  roleId?: string;
+  grantId?: string;
+  since: string;
+  until?: string;
+}
+
+/** What each gate asks for, and what more of it is called. */
+const gates = [
+  { opens: 'see', key: 'clusters.read', side: undefined },
+  {
+    opens: 'ssh',
+    key: 'clusters.ssh',
+    side: 'slurm',
+    more: { opens: 'ssh.admin', key: 'clusters.ssh.admin' },
+  },
+  {
+    opens: 'kubernetes',
+    key: 'clusters.kubernetes',
+    side: 'kubernetes',
+    more: { opens: 'kubernetes.admin', key: 'clusters.kubernetes.admin' },
+  },
+] as const;
+
+/** `membership`: undefined for who is no member. */
+export function waysIn(
+  sides: readonly Side[],
+  membership: { role: Role; granted: readonly string[]; updatedAt: string } | undefined,
+  grants: readonly Grant[],
+): WayIn[] {
+  return [...(membership ? byMembership(sides, membership) : []), ...grants.map(byGrant)];
+}
+
+function byMembership(
+  sides: readonly Side[],
+  { role, granted, updatedAt: since }: { role: Role; granted: readonly string[]; updatedAt: string },
+): WayIn[] {
+  return gates
+    .filter(({ side }) => side === undefined || sides.includes(side))
+    .flatMap((gate): WayIn[] => {
+      const more = 'more' in gate ? gate.more : undefined;
+      if (role !== 'member') return [{ opens: (more ?? gate).opens, by: 'role', name: role, since }];
+      return granted
+        .filter(isPermissionKey)
+        .filter((key) => keysIncluding(gate.key).includes(key))
+        .map((key) => {
+          const opens = more && keysIncluding(more.key).includes(key) ? more.opens : gate.opens;
+          return { opens, by: 'permission', name: key, since };
+        });
+    });
+}
+
+function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): WayIn {
+  return {
+    opens: relation === 'kubernetes.admin' ? 'kubernetes.admin' : 'kubernetes',
+    by: 'grant',
+    name: relation,
+    grantId: id,
+    since: grantedAt,
+    ...(scope !== null && { scope }),
+    ...(roleId !== null && { roleId }),
+    ...(expiresAt !== null && { until: expiresAt }),
+  };
+}

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Lab } from '../../src/domain/lab.ts';
+import { alpha, beta, eventually, physics, type Reply, startTestApp, type TestApp } from '../support/app.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+const [alphaCluster, betaCluster] = physics.clusters ?? [];
+if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
+const lab: Lab = {
+  ...physics,
+  organizations: [
+    {
+      slug: 'physics',
+      name: 'Physics',
+      members: [
+        { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+        { email: 'amy@physics.example', role: 'admin', username: 'amy' },
+        { email: 'max@physics.example', role: 'member', username: 'max', permissions: ['members.manage'] },
+        {
+          email: 'bob@physics.example',
+          role: 'member',
+          username: 'bob',
+          permissions: ['clusters.ssh', 'clusters.kubernetes'],
+        },
+      ],
+    },
+    { slug: 'other', name: 'Other', members: [{ email: 'oda@physics.example', role: 'owner' }] },
+  ],
+  clusters: [alphaCluster, betaCluster],
+  grants: [
+    {
+      user: 'guest@elsewhere.example',
+      cluster: 'beta',
+      relation: 'kubernetes.developer',
+      namespace: 'ml',
+      expiresAt: '2999-01-01T00:00:00Z',
+    },
+  ],
+};
+
+interface Group {
+  service: TestApp;
+  org: string;
+  ids: Map<string, string>;
+  plan(as: string, ...changes: object[]): Promise<Reply>;
+  access(as: string, ...names: string[]): Promise<Reply>;
+}
+
+async function open(service: TestApp): Promise<Group> {
+  const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const { body } = await service.business(`/organizations/${org}/members`, { as: 'ada' });
+  const ids = new Map<string, string>(
+    body.members.map((one: Reply['body']) => [one.email.split('@')[0], one.user_id]),
+  );
+  const grants = await service.business(`/organizations/${org}/grants`, { as: 'ada' });
+  ids.set('guest', grants.body.grants[0].grant.user_id);
+  return {
+    service,
+    org,
+    ids,
+    plan: (as, ...changes) =>
+      service.business(`/organizations/${org}/members/plan`, { as, method: 'POST', body: { changes } }),
+    access: (as, ...names) =>
+      service.business(
+        `/organizations/${org}/access?user_ids=${names.map((name) => ids.get(name) ?? name).join(',')}`,
+        { as },
+      ),
+  };
+}
+
+test('a plan says what a change of members would do, changes nothing, and is refused to whom the write is', async (t) => {
+  await using service = await startTestApp({ lab });
+  const { org, ids, plan, access } = await open(service);
+  const bob = ids.get('bob') ?? '';
+  await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+  const state = async () => [
+    (await service.business('/operator/lab', { as: 'root' })).body,
+    (await service.business('/operator/audit?limit=1000', { as: 'root' })).body.entries.filter(
+      ({ operation }: { operation: string }) => !operation.startsWith('ssh.'),
+    ).length,
+  ];
+
+  await t.test('of somebody who comes', async () => {
+    const before = await state();
+    const { status, body } = await plan('ada', {
+      change: 'add',
+      email: 'Cy@physics.example',
+      permissions: ['clusters.ssh', 'clusters.kubernetes.admin'],
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.deepEqual(body.changes, [
+      { change: 'add', email: 'cy@physics.example', new_account: true, username: 'cy', result: 'planned' },
+    ]);
+    const nothing = { added: [], removed: [], restarts: [], ended_jobs: [], ended_sessions: [] };
+    assert.deepEqual(body.clusters, [
+      {
+        ...nothing,
+        cluster_id: alpha,
+        cluster_name: 'alpha',
+        waiting_for_key: ['cy'],
+        kubernetes: [],
+      },
+      {
+        ...nothing,
+        cluster_id: beta,
+        cluster_name: 'beta',
+        waiting_for_key: [],
+        kubernetes: [{ username: 'cy', before: null, after: 'cluster-admin' }],
+      },
+    ]);
+    assert.deepEqual(await state(), before);
+  });
+
+  await t.test('of somebody who goes, by each of the ways to take it', async () => {
+    const before = await state();
+    for (const change of [
+      { change: 'remove', user_id: bob },
+      { change: 'permissions', user_id: bob, permissions: [] },
+    ]) {
+      const { body } = await plan('ada', change);
+      assert.equal(body.changes[0].result, 'planned', JSON.stringify(body));
+      const [onAlpha, onBeta] = body.clusters;
+      assert.deepEqual(onAlpha.removed, ['bob']);
+      assert.deepEqual(onAlpha.restarts, ['login', 'controller', 'accounting', 'compute']);
+      assert.deepEqual(onBeta.kubernetes, [{ username: 'bob', before: 'edit', after: null }]);
+    }
+    const { body } = await plan('ada', { change: 'role', user_id: bob, role: 'admin' });
+    assert.deepEqual(body.clusters, [
+      {
+        ...body.clusters[0],
+        cluster_id: beta,
+        kubernetes: [{ username: 'bob', before: 'edit', after: 'cluster-admin' }],
+      },
+    ]);
+    assert.deepEqual(await state(), before);
+  });
+
+  await t.test(
+    'of several at once: each says what became of it, and the others are planned without it',
+    async () => {
+      const add = (name: string) => ({ change: 'add', email: `${name}@physics.example` });
+      const { body } = await plan(
+        'ada',
+        add('bob'),
+        add('zoe'),
+        {
+          change: 'add',
+          email: 'x@physics.example',
+          username: 'root',
+        },
+        { change: 'remove', user_id: ids.get('ada') },
+        { change: 'remove', user_id: 'user_nobody' },
+      );
+      assert.deepEqual(
+        body.changes.map((one: Reply['body']) => [one.result, one.code, one.message?.slice(0, 30)]),
+        [
+          ['refused', 'invalid_state', 'bob@physics.example is a membe'],
+          ['planned', undefined, undefined],
+          ['refused', 'invalid_request', '"root" cannot be a username: 1'],
+          ['refused', 'invalid_state', 'This is the last owner. Make s'],
+          ['refused', 'not_found', 'The organization has no such m'],
+        ],
+      );
+      assert.deepEqual(body.clusters, [], 'what was refused left nothing behind');
+    },
+  );
+
+  await t.test('whoever may not do it may not plan it', async () => {
+    const refused = async (as: string, change: object) => {
+      const { status, body } = await plan(as, change);
+      return [status, body.code];
+    };
+    const remove = { change: 'remove', user_id: bob };
+    assert.deepEqual(await refused('bob', remove), [403, 'forbidden']);
+    assert.deepEqual(await refused('max', remove), [403, 'forbidden']);
+    assert.deepEqual(await refused('oda', remove), [404, 'not_found']);
+    assert.deepEqual(await refused('amy', { change: 'role', user_id: bob, role: 'owner' }), [
+      403,
+      'forbidden',
+    ]);
+    assert.deepEqual(
+      await refused('max', { change: 'permissions', user_id: bob, permissions: ['clusters.ssh.admin'] }),
+      [403, 'forbidden'],
+    );
+    const allowed = await plan('max', { change: 'permissions', user_id: bob, permissions: [] });
+    assert.equal(allowed.status, 200);
+    assert.equal((await refused('ada', { change: 'vanish', user_id: bob }))[0], 422);
+  });
+
+  await t.test('what people reach, by which way, until when, and how far a change has come', async () => {
+    const settled = await eventually(
+      () => access('ada', 'bob', 'guest', 'ada', 'user_nobody'),
+      ({ body }) =>
+        body.people?.[0].clusters[0].slurm.state === 'applied' &&
+        body.people[0].clusters[1].kubernetes.state === 'applied' &&
+        body.people[1].clusters[1].kubernetes.state === 'applied',
+    );
+    const [person, guest, owner] = settled.body.people;
+    assert.equal(settled.body.people.length, 3);
+    assert.deepEqual(
+      [person.is_member, person.username, person.username_state, person.keys.length],
+      [true, 'bob', 'frozen', 1],
+    );
+    const ways = (one: Reply['body']) =>
+      one.clusters.map((on: Reply['body']) =>
+        on.ways.map((way: Reply['body']) => `${way.opens} by ${way.by} ${way.name}`),
+      );
+    assert.deepEqual(ways(person), [
+      ['ssh by permission clusters.ssh'],
+      ['kubernetes by permission clusters.kubernetes'],
+    ]);
+    assert.deepEqual(ways(guest), [[], ['kubernetes by grant kubernetes.developer']]);
+    assert.deepEqual(guest.clusters[1].ways[0].until, '2999-01-01T00:00:00.000Z');
+    assert.deepEqual(
+      [guest.is_member, guest.role, guest.clusters[1].ways[0].scope],
+      [false, undefined, 'ml'],
+    );
+    assert.deepEqual(ways(owner), [
+      ['see by role owner', 'ssh.admin by role owner'],
+      ['see by role owner', 'kubernetes.admin by role owner'],
+    ]);
+    // Their own without more; of others nothing.
+    assert.equal((await access('bob', 'bob')).status, 200);
+    assert.equal((await access('bob', 'ada')).status, 403);
+    assert.equal((await access('max', 'ada')).status, 200);
+    assert.equal((await access('oda', 'oda')).status, 404);
+    assert.equal((await service.business(`/organizations/${org}/grants`, { as: 'bob' })).status, 403);
+
+    const removed = await service.write(`/organizations/${org}/members/${bob}/remove`, { as: 'ada' });
+    assert.equal(removed.status, 200);
+    const gone = await eventually(
+      () => access('ada', 'bob'),
+      ({ body }) =>
+        body.people[0].clusters[0].slurm.state === 'applied' &&
+        body.people[0].clusters[1].kubernetes.state === 'none',
+    );
+    const [past] = gone.body.people;
+    assert.deepEqual([past.is_member, past.role, past.clusters[0].slurm.account], [false, undefined, 'none']);
+  });
+});
