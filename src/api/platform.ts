@@ -148,7 +148,8 @@ export interface paths {
         };
         /**
          * A cluster's Slurm configuration
-         * @description Needs `clusters.configure`. A field that was never set is left out.
+         * @description Needs `clusters.configure`. A field that was never set is left out. `ETag` is its number
+         *     (`spec.schedulerGeneration`), for `If-Match` of a PUT.
          */
         get: operations["getSchedulerConfiguration"];
         /**
@@ -156,8 +157,95 @@ export interface paths {
          * @description Needs `clusters.configure`. The whole of it: a field that is left out is cleared. Applying it closes the open SSH
          *     sessions on the cluster, and a new `computeS6Packages` restarts every compute node and ends the jobs there; the
          *     configuration that stands already changes nothing. A cluster that is not provisioning or active is 409.
+         *
+         *     The headers may be left out. `If-Match` with the `ETag` of the configuration that was edited refuses (412
+         *     `precondition_failed`) what would undo somebody else's change; `Audit-Reason` is kept in the audit trail and shown in
+         *     the history; with `Idempotency-Key` a request that is sent again is answered as the first one was.
          */
         put: operations["setSchedulerConfiguration"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/scheduler-configuration/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a Slurm configuration would come to, if it were set
+         * @description Needs `clusters.configure`, and changes nothing. Every rule that it breaks, how it differs from the one that
+         *     stands, and what applying it restarts. What Slurm itself thinks of it is found out on the cluster, on trial, when it is set.
+         *     A person may ask 20 times at once, then twice a second; more is 503.
+         */
+        post: operations["checkSchedulerConfiguration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/scheduler-configuration/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far the Slurm configuration has come on the cluster
+         * @description Needs `clusters.configure`. From what the cluster reported last.
+         */
+        get: operations["getSchedulerConfigurationStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/scheduler-configuration/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The Slurm configurations that a cluster was given
+         * @description Needs `clusters.configure`. Newest first: who set each, when, why, and what it changed. The last 100 are kept, of at
+         *     most 16 MiB together.
+         */
+        get: operations["listSchedulerConfigurationVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusters/{clusterId}/scheduler-configuration/versions/{generation}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A Slurm configuration that a cluster was given
+         * @description Needs `clusters.configure`. 404 for one that is not kept any more.
+         */
+        get: operations["getSchedulerConfigurationVersion"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -402,6 +490,75 @@ export interface components {
             /** @description Script that runs when a compute node starts */
             computeS6Packages?: string;
         };
+        SlurmConfigurationChange: {
+            field: string;
+            file?: string;
+            /** @enum {string} */
+            change: "added" | "changed" | "removed";
+        };
+        SlurmConfigurationCheck: {
+            /** @description The number of the one that stands; 0 while there is none */
+            generation: number;
+            /** @description Why it would be refused, the first 50; empty when it would not */
+            faults: {
+                /** @description Left out where it concerns all of it */
+                field?: string;
+                file?: string;
+                message: string;
+            }[];
+            /** @description How it differs from the one that stands, the first 200 */
+            changes: components["schemas"]["SlurmConfigurationChange"][];
+            /** @description Partitions that are defined now and would not be any more; Slurm ends the jobs in them */
+            removedPartitions: string[];
+            /** @description What restarts, in order */
+            restarts: ("login" | "controller" | "accounting" | "compute")[];
+            /**
+             * @description With `live`, slurmctld takes it up by itself, and restarts only for another set of nodes
+             * @enum {string}
+             */
+            rollout: "restart" | "live";
+            /** @description SSH sessions that are open on the cluster and would end */
+            openSessions: number;
+            /** @description Jobs that ran in the last report and would end, because compute nodes restart */
+            endedJobs: number;
+        };
+        SlurmConfigurationStatus: {
+            /** @description The number of the one that stands; 0 while there is none */
+            generation: number;
+            /**
+             * @description `saved`: the platform has not passed it on yet. `applying`: the cluster tries it out or takes it up. `refused`: the
+             *     cluster tried it and keeps the one before. `failed`: it could not be applied, and is tried again. `unknown`: the
+             *     cluster has not reported lately.
+             * @enum {string}
+             */
+            state: "never_written" | "saved" | "applying" | "in_force" | "refused" | "failed" | "unknown" | "not_in_service";
+            /** Format: date-time */
+            savedAt?: string;
+            /** @description The number of the one that the cluster has; 0 for none of them. Left out where that is not known. */
+            inForceGeneration?: number;
+            /**
+             * Format: date-time
+             * @description The last report
+             */
+            observedAt?: string;
+            /** @description What stands in the way */
+            message?: string;
+        };
+        SlurmConfigurationVersion: {
+            generation: number;
+            /** Format: date-time */
+            createdAt: string;
+            author: {
+                userId: string;
+                email: string;
+            };
+            /** @description The audit reason, empty where none was given; null where the audit trail does not have it */
+            reason: string | null;
+            /** @description How it differed from the one before it, the first 200 */
+            changes: components["schemas"]["SlurmConfigurationChange"][];
+            /** @description Its size as JSON */
+            bytes: number;
+        };
         DefaultSlurmConfiguration: {
             slurmExtraConfig?: string;
             cgroupExtraConfig?: string;
@@ -452,7 +609,10 @@ export interface components {
         BusinessOrgId: string;
     };
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description The number of the configuration, in quotes; `"0"` while it was never written */
+        ConfigurationTag: string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -670,6 +830,7 @@ export interface operations {
             /** @description The configuration */
             200: {
                 headers: {
+                    ETag: components["headers"]["ConfigurationTag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -680,6 +841,42 @@ export interface operations {
         };
     };
     setSchedulerConfiguration: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: {
+                "If-Match"?: string;
+                /** @description Up to 500 characters */
+                "Audit-Reason"?: string;
+                /** @description Up to 200 characters */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SlurmConfiguration"];
+            };
+        };
+        responses: {
+            /** @description The configuration as stored */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ConfigurationTag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlurmConfiguration"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    checkSchedulerConfiguration: {
         parameters: {
             query: {
                 businessOrgId: string;
@@ -696,7 +893,85 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The configuration as stored */
+            /** @description What it would come to */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlurmConfigurationCheck"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getSchedulerConfigurationStatus: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlurmConfigurationStatus"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listSchedulerConfigurationVersions: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The history */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["SlurmConfigurationVersion"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getSchedulerConfigurationVersion: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+                generation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -55,7 +55,7 @@ export function outcomeOf(status: number, isRetryable: boolean): Failed {
   if (status === 401) return 'notSignedIn';
   if (status === 403) return 'forbidden';
   if (status === 404) return 'notFound';
-  if (status === 409) return 'conflict';
+  if (status === 409 || status === 412) return 'conflict';
   return status > 500 && isRetryable ? 'unreachable' : 'failure';
 }
 

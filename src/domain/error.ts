@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'not_found'
   | 'invalid_state'
   | 'idempotency_mismatch'
+  | 'precondition_failed'
   | 'service_unavailable'
   | 'integration_unavailable'
   | 'customer_kubernetes_login_not_configured';

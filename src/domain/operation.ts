@@ -15,6 +15,21 @@ export interface CommandHeaders {
   auditReason: string;
 }
 
+/** The headers of a Platform write, none of which must be there. */
+export interface WriteHeaders {
+  idempotencyKey?: string;
+  /** Empty where none was given. */
+  auditReason: string;
+  /** The entity tags of which one must be that of what stands, or `*`. */
+  ifMatch?: readonly string[];
+}
+
+/** A reply with its entity tag. */
+export interface Tagged<T> {
+  etag: string;
+  body: T;
+}
+
 /** The part of a generated operation type that requests are made from. */
 export interface OperationType {
   // biome-ignore lint/complexity/noBannedTypes: `{}` is what an operation without parameters has
@@ -31,6 +46,8 @@ export interface Request<T extends OperationType = OperationType> {
   query: NonNullable<T['parameters']['query']>;
   body: JsonOf<T['requestBody']>;
   command: CommandHeaders;
+  /** Of an operation whose replies have an entity tag. */
+  write: WriteHeaders;
   /** Milliseconds since 1970, one reading a request. */
   now: number;
 }
@@ -60,9 +77,14 @@ export type OperationsOf<Api, Deps, Alias extends keyof Api = never> = {
   ) => Promise<AnswerOf<Api[Id] & OperationType>>;
 };
 
-/** What an operation returns. Only commands have headers in the document, and say what became of the command. */
-type AnswerOf<T extends OperationType> = [NonNullable<T['parameters']['header']>] extends [never]
-  ? ReplyOf<T>
-  : CommandReply<ReplyOf<T>>;
+/**
+ * What an operation returns: where the document says that its reply has an entity tag, with that. Otherwise only commands have
+ * headers in the document, and say what became of the command.
+ */
+type AnswerOf<T extends OperationType> = T['responses'] extends { 200: { headers: { ETag: string } } }
+  ? Tagged<ReplyOf<T>>
+  : [NonNullable<T['parameters']['header']>] extends [never]
+    ? ReplyOf<T>
+    : CommandReply<ReplyOf<T>>;
 
 type JsonOf<T> = T extends { content: { 'application/json': infer Body } } ? Body : undefined;

@@ -12,14 +12,14 @@ import express, {
   type Response,
 } from 'express';
 import { DomainError } from '../domain/error.ts';
-import type { CommandReply, Request as OperationRequest } from '../domain/operation.ts';
+import type { CommandReply, Request as OperationRequest, Tagged } from '../domain/operation.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../lib/source-address.ts';
 import { type Tracer, within } from '../lib/trace.ts';
 import { createBodyReader } from './body.ts';
 import { type CheckRequest, createChecks } from './check.ts';
-import { commandHeaders } from './command.ts';
+import { commandHeaders, writeHeaders } from './command.ts';
 import { createDocs } from './docs/index.ts';
 import type { DocsSignIn } from './docs/session.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
@@ -193,7 +193,7 @@ async function answer<Deps>(
   check({ path, query, headers, body });
   // Only what the operation itself refuses; authentication and schema errors keep the standard body.
   response.locals.errorField = operation.errorField;
-  const input: Omit<OperationRequest, 'command'> = {
+  const input: Omit<OperationRequest, 'command' | 'write'> = {
     caller: {
       userId: response.locals.userId,
       sourceAddress: response.locals.address,
@@ -203,11 +203,18 @@ async function answer<Deps>(
     body,
     now: options.now(),
   };
+  const valuesOf = (name: string) => request.headersDistinct[name.toLowerCase()] ?? [];
+  if (operation.isTagged) {
+    const write = writeHeaders(valuesOf);
+    const tagged = (await within(span, () => run(options.deps, { ...input, write }))) as Tagged<unknown>;
+    response.set('ETag', tagged.etag).json(tagged.body);
+    return;
+  }
   if (!operation.isCommand) {
     response.json(await within(span, () => run(options.deps, input)));
     return;
   }
-  const command = commandHeaders((name) => request.headersDistinct[name.toLowerCase()] ?? []);
+  const command = commandHeaders(valuesOf);
   const reply = (await within(span, () => run(options.deps, { ...input, command }))) as CommandReply<unknown>;
   const { replayed, result } = reply;
   response.locals.commandId = reply.commandId;

@@ -1,20 +1,43 @@
-/** The headers of a Business write (contract, "Limits"). */
+/** The headers of writes: those of Business must be there (contract, "Limits"), those of Platform may. */
 import { isUtf8 } from 'node:buffer';
 import { DomainError } from '../domain/error.ts';
-import type { CommandHeaders } from '../domain/operation.ts';
+import type { CommandHeaders, WriteHeaders } from '../domain/operation.ts';
+
+type ValuesOf = (name: string) => readonly string[];
+
+const mostOfKey = 200;
+const mostOfReason = 500;
 
 /**
  * Both headers, checked, from every value that each was sent with. Throws `invalid_request` with a sentence that names
  * the one at fault.
  */
-export function commandHeaders(header: (name: string) => readonly string[]): CommandHeaders {
+export function commandHeaders(header: ValuesOf): CommandHeaders {
   return {
-    idempotencyKey: required(header, 'Idempotency-Key', 200),
-    auditReason: required(header, 'Audit-Reason', 500),
+    idempotencyKey: required(header, 'Idempotency-Key', mostOfKey),
+    auditReason: required(header, 'Audit-Reason', mostOfReason),
   };
 }
 
-function required(header: (name: string) => readonly string[], name: string, most: number): string {
+/** The headers of a write that can do without. Throws as above. */
+export function writeHeaders(header: ValuesOf): WriteHeaders {
+  const given = (name: string) => header(name).length > 0;
+  return {
+    auditReason: given('Audit-Reason') ? required(header, 'Audit-Reason', mostOfReason) : '',
+    ...(given('Idempotency-Key') && { idempotencyKey: required(header, 'Idempotency-Key', mostOfKey) }),
+    ...(given('If-Match') && { ifMatch: tagsOf(required(header, 'If-Match', mostOfKey)) }),
+  };
+}
+
+/** RFC 9110, 13.1.1: `*`, or strong tags. A weak one matches nothing, and is refused as what it is. */
+function tagsOf(value: string): string[] {
+  if (value === '*') return ['*'];
+  const tags = value.split(',').map((tag) => tag.trim());
+  if (tags.every((tag) => /^"[\x21\x23-\x7e]*"$/.test(tag))) return tags;
+  throw new DomainError('invalid_request', 'The header If-Match takes an ETag as it was given, such as "7".');
+}
+
+function required(header: ValuesOf, name: string, most: number): string {
   const [text = '', another] = header(name);
   if (another !== undefined) throw new DomainError('invalid_request', `The header ${name} is there twice.`);
   // Node reads header bytes as Latin-1; most clients that send anything beyond ASCII send UTF-8.

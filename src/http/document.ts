@@ -15,6 +15,8 @@ export interface DocumentOperation {
   creates: boolean;
   /** A Business write: takes Idempotency-Key and Audit-Reason. */
   isCommand: boolean;
+  /** Its replies have an entity tag. */
+  isTagged: boolean;
   /** Its errors have `error` in place of `message`. */
   errorField: boolean;
   /** The operation that really answers, where this is another way to call it. */
@@ -37,6 +39,7 @@ export function operationsOf(document: Document): DocumentOperation[] {
     (['get', 'put', 'post', 'delete'] as const).flatMap((method) => {
       const operation = item?.[method] as (OpenAPIV3_1.OperationObject & Extensions) | undefined;
       if (!operation?.operationId) return [];
+      const success = operation.responses?.['200'] as OpenAPIV3_1.ResponseObject | undefined;
       const parameters = JSON.stringify(operation.parameters ?? []);
       return [
         {
@@ -46,6 +49,7 @@ export function operationsOf(document: Document): DocumentOperation[] {
           isPublic: operation.security?.length === 0,
           creates: operation.responses?.['201'] !== undefined,
           isCommand: parameters.includes('IdempotencyKey'),
+          isTagged: success?.headers?.['ETag'] !== undefined,
           errorField: operation['x-error-field'] === 'error',
           answeredBy: operation['x-alias-of'] ?? operation.operationId,
           bodyLimit: operation['x-body-limit'] ?? usualBodyLimit,

@@ -13,6 +13,7 @@ const statuses: Record<ErrorCode, number> = {
   not_found: 404,
   invalid_state: 409,
   idempotency_mismatch: 409,
+  precondition_failed: 412,
   service_unavailable: 503,
   integration_unavailable: 503,
   customer_kubernetes_login_not_configured: 503,

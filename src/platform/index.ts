@@ -19,6 +19,12 @@ import {
   setDefaultSchedulerConfiguration,
   setSchedulerConfiguration,
 } from './slurm-configurations.ts';
+import {
+  checkSchedulerConfiguration,
+  getSchedulerConfigurationStatus,
+  getSchedulerConfigurationVersion,
+  listSchedulerConfigurationVersions,
+} from './slurm-history.ts';
 import { getSshAccess } from './ssh-access.ts';
 import { listStorage } from './storage.ts';
 
@@ -32,6 +38,10 @@ export const platformOperations = {
   getKubeconfig,
   getSchedulerConfiguration,
   setSchedulerConfiguration,
+  checkSchedulerConfiguration,
+  getSchedulerConfigurationStatus,
+  listSchedulerConfigurationVersions,
+  getSchedulerConfigurationVersion,
   getDefaultSchedulerConfiguration,
   setDefaultSchedulerConfiguration,
   listStorage,

@@ -2,12 +2,13 @@
 
 import { isInService } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
+import type { Tagged } from '../domain/operation.ts';
 import { checkSlurmConfiguration, withoutEmptyFields } from '../domain/slurm-configuration.ts';
 import { requireActiveOrganization } from '../store/organizations.ts';
 import { runReplacement } from '../store/replacements.ts';
 import {
   findDefaultSlurmConfiguration,
-  findSlurmConfiguration,
+  findSchedulerState,
   updateDefaultSlurmConfiguration,
   updateSlurmConfiguration,
 } from '../store/slurm-configurations.ts';
@@ -20,37 +21,67 @@ const permission = 'clusters.configure';
 export async function getSchedulerConfiguration(
   { store }: PlatformDeps,
   { caller, path, query }: PlatformRequest<'getSchedulerConfiguration'>,
-): Promise<PlatformReply<'getSchedulerConfiguration'>> {
+): Promise<Tagged<PlatformReply<'getSchedulerConfiguration'>>> {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   await requirePermission(store.read, { userId: caller.userId, organizationId, permission });
   await clusterOf(store.read, organizationId, clusterId);
-  return findSlurmConfiguration(store.read, clusterId);
+  // The configuration and its number of the same moment.
+  const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, clusterId);
+  return { etag: tagOf(schedulerGeneration), body: slurmConfiguration };
+}
+
+function tagOf(generation: number): string {
+  return `"${generation}"`;
 }
 
 /**
- * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule, and
- * `invalid_state` for a cluster that is out of service.
+ * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule,
+ * `invalid_state` for a cluster that is out of service, and `precondition_failed` where it would undo a change that the
+ * caller has not seen.
  */
 export async function setSchedulerConfiguration(
   { store }: PlatformDeps,
-  { caller, path, query, body, now }: PlatformRequest<'setSchedulerConfiguration'>,
-): Promise<PlatformReply<'setSchedulerConfiguration'>> {
+  { caller, path, query, body, write, now }: PlatformRequest<'setSchedulerConfiguration'>,
+): Promise<Tagged<PlatformReply<'setSchedulerConfiguration'>>> {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   const { userId } = caller;
   const configuration = withoutEmptyFields(body);
   checkSlurmConfiguration(configuration);
   const about = { target: clusterId, organizationId, clusterId };
-  return runReplacement(store, { operation: 'setSchedulerConfiguration', caller, about, now }, async (tx) => {
-    await requirePermission(tx.db, { userId, organizationId, permission });
-    const cluster = await clusterOf(tx.db, organizationId, clusterId);
-    if (!isInService(cluster)) {
-      throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
-    }
-    const changed = await updateSlurmConfiguration(tx, { clusterId, configuration, userId });
-    return { result: await findSlurmConfiguration(tx.db, clusterId), changed };
-  });
+  const operation = 'setSchedulerConfiguration';
+  const meaning = [clusterId, organizationId, configuration];
+  const generation = await runReplacement(
+    store,
+    { operation, caller, about, headers: write, meaning, now },
+    {
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission }),
+      async apply(tx) {
+        const cluster = await clusterOf(tx.db, organizationId, clusterId);
+        if (!isInService(cluster)) {
+          throw new DomainError(
+            'invalid_state',
+            `The cluster is ${cluster.state}, not provisioning or active.`,
+          );
+        }
+        const changed = await updateSlurmConfiguration(tx, { clusterId, configuration, userId });
+        // What stands already undoes nothing, whoever wrote it.
+        if (changed.length > 0) requireMatch(write.ifMatch, cluster.schedulerGeneration);
+        return { result: cluster.schedulerGeneration + Math.min(changed.length, 1), changed };
+      },
+    },
+  );
+  return { etag: tagOf(generation), body: configuration };
+}
+
+/** Throws `precondition_failed` unless the configuration of this number is one that the caller has seen. */
+function requireMatch(tags: readonly string[] | undefined, generation: number): void {
+  if (!tags || tags.includes('*') || tags.includes(tagOf(generation))) return;
+  throw new DomainError(
+    'precondition_failed',
+    `Somebody else changed the configuration: it is number ${generation} now. Look at it, and make your change again.`,
+  );
 }
 
 /** What the organization's new clusters start with; empty when there is no default. */
@@ -75,12 +106,14 @@ export async function setDefaultSchedulerConfiguration(
   return runReplacement(
     store,
     { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
-    async (tx) => {
-      await requirePermission(tx.db, { userId, organizationId, permission });
-      await requireActiveOrganization(tx.db, organizationId);
-      const replacement = { organizationId, configuration, userId };
-      const changed = await updateDefaultSlurmConfiguration(tx, replacement);
-      return { result: await findDefaultSlurmConfiguration(tx.db, organizationId), changed };
+    {
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission }),
+      async apply(tx) {
+        await requireActiveOrganization(tx.db, organizationId);
+        const replacement = { organizationId, configuration, userId };
+        const changed = await updateDefaultSlurmConfiguration(tx, replacement);
+        return { result: await findDefaultSlurmConfiguration(tx.db, organizationId), changed };
+      },
     },
   );
 }

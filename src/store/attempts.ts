@@ -38,6 +38,7 @@ const audited: ReadonlySet<ErrorCode> = new Set([
   'not_found',
   'invalid_state',
   'idempotency_mismatch',
+  'precondition_failed',
 ]);
 
 /** Each server counts for itself, by design: the bound is against a flood, and a second server at most doubles it. */

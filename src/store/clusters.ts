@@ -230,9 +230,7 @@ export async function createCluster(
     })
     .execute();
   const { organizationId } = cluster;
-  if (await copyDefaultSlurmConfiguration(tx, { clusterId: id, organizationId })) {
-    await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', id).execute();
-  }
+  await copyDefaultSlurmConfiguration(tx, { clusterId: id, organizationId });
   tx.changed({ clusterId: id });
   return id;
 }

@@ -227,6 +227,22 @@ export interface SchedulerConfigurationTable {
   updated_at: string;
 }
 
+/** A Slurm configuration that a cluster was given; `generation` is the cluster's `scheduler_generation` from then on. */
+export interface SlurmConfigurationVersionTable {
+  cluster_id: string;
+  generation: number;
+  /** The cluster's `desired_generation` from then on. */
+  desired_generation: number;
+  configuration: string;
+  bytes: number;
+  /** How it differed from the one before, as JSON. */
+  changes: string;
+  user_id: string;
+  /** The audit entry of it, which has the reason; null where there is none. */
+  audit_seq: number | null;
+  created_at: string;
+}
+
 /** The Slurm configuration that an organization's new clusters start with, as JSON. */
 export interface DefaultSchedulerConfigurationTable {
   organization_id: string;
@@ -370,6 +386,7 @@ export interface Schema extends SessionSchema {
   audit_positions: AuditPositionTable;
   clusters: ClusterTable;
   scheduler_configurations: SchedulerConfigurationTable;
+  slurm_configuration_versions: SlurmConfigurationVersionTable;
   default_scheduler_configurations: DefaultSchedulerConfigurationTable;
   access_lists: AccessListTable;
   access_list_users: AccessListUserTable;

@@ -2,7 +2,7 @@
 import type { AuditRecord, SessionEntry } from '../domain/audit.ts';
 import type { SshSession } from '../domain/ssh-session.ts';
 import { appendAuditEntry } from './audit.ts';
-import type { Store, Tx } from './index.ts';
+import type { Reader, Store, Tx } from './index.ts';
 import { addPastSession } from './past-sessions.ts';
 
 /** What is kept of an entry while its session is open, as JSON. */
@@ -58,6 +58,16 @@ export async function closeLostSessions(
     }
     return lost.length;
   });
+}
+
+/** How many sessions are open on a cluster, as far as the trail knows. */
+export async function countOpenSessions(db: Reader, clusterId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('open_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('entry', 'like', `%"cluster_id":"${clusterId}"%`)
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** Keys (`sessionEntryKey`) of the last `most` entries of the trail that tell of sessions. */

@@ -1,7 +1,12 @@
 /** Slurm configurations: each cluster's, and the one that an organization's new clusters start with. */
-import { changedFields, type SlurmConfiguration } from '../domain/slurm-configuration.ts';
+import {
+  changedFields,
+  configurationChanges,
+  type SlurmConfiguration,
+} from '../domain/slurm-configuration.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
+import { keepSlurmVersion } from './slurm-versions.ts';
 import { toTime } from './time.ts';
 
 /** A cluster's configuration; empty while it was never written. */
@@ -55,14 +60,15 @@ export interface Replacement {
 }
 
 /**
- * Replaces a cluster's configuration and raises its generations; one that means the same changes nothing. Returns the
- * fields that changed.
+ * Replaces a cluster's configuration, raises its generations and keeps it in the history; one that means the same changes
+ * nothing. Returns the fields that changed. The next entry of the audit trail is to be the one of this change.
  */
 export async function updateSlurmConfiguration(
   tx: Tx,
   { clusterId, configuration, userId }: Replacement & { clusterId: string },
 ): Promise<string[]> {
-  const changed = changedFields(await findSlurmConfiguration(tx.db, clusterId), configuration);
+  const before = await findSlurmConfiguration(tx.db, clusterId);
+  const changed = changedFields(before, configuration);
   if (changed.length === 0) return [];
   const at = toTime(tx.now);
   const row = {
@@ -86,6 +92,8 @@ export async function updateSlurmConfiguration(
     }))
     .where('id', '=', clusterId)
     .execute();
+  const changes = configurationChanges(before, configuration);
+  await keepSlurmVersion(tx, { clusterId, userId, changes, hasEntry: true });
   tx.changed({ clusterId });
   return changed;
 }
@@ -111,22 +119,29 @@ export async function updateDefaultSlurmConfiguration(
   return changed;
 }
 
-/** Gives a new cluster its organization's default, where there is one. Returns whether that wrote anything. */
+/** Gives a new cluster its organization's default, where there is one. */
 export async function copyDefaultSlurmConfiguration(
   tx: Tx,
   { clusterId, organizationId }: { clusterId: string; organizationId: string },
-): Promise<boolean> {
+): Promise<void> {
   const standard = await tx.db
     .selectFrom('default_scheduler_configurations')
     .select(['configuration', 'updated_by_user_id'])
     .where('organization_id', '=', organizationId)
     .executeTakeFirst();
-  if (!standard || standard.configuration === '{}') return false;
+  if (!standard || standard.configuration === '{}') return;
   await tx.db
     .insertInto('scheduler_configurations')
     .values({ cluster_id: clusterId, ...standard, updated_at: toTime(tx.now) })
     .execute();
-  return true;
+  await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', clusterId).execute();
+  const changes = configurationChanges({}, parse(standard));
+  await keepSlurmVersion(tx, {
+    clusterId,
+    userId: standard.updated_by_user_id,
+    changes,
+    hasEntry: false,
+  });
 }
 
 function parse(row: { configuration: string } | undefined): SlurmConfiguration {

@@ -10,7 +10,7 @@ const nobody = 'org_01JD0000000000000000000000';
 
 interface Route {
   path: string;
-  method?: 'PUT';
+  method?: 'PUT' | 'POST';
   /** The organization parameter; undefined where the path names it. */
   query?: 'businessOrgId' | 'organizationId';
   /** What a missing one is. */
@@ -91,6 +91,39 @@ const routes: Route[] = [
     permission: 'clusters.configure',
   },
   {
+    path: '/clusters/{id}/scheduler-configuration/check',
+    method: 'POST',
+    query: 'businessOrgId',
+    missing: invalidRequest,
+    grant: false,
+    staff: false,
+    permission: 'clusters.configure',
+  },
+  {
+    path: '/clusters/{id}/scheduler-configuration/status',
+    query: 'businessOrgId',
+    missing: invalidRequest,
+    grant: false,
+    staff: false,
+    permission: 'clusters.configure',
+  },
+  {
+    path: '/clusters/{id}/scheduler-configuration/versions',
+    query: 'businessOrgId',
+    missing: invalidRequest,
+    grant: false,
+    staff: false,
+    permission: 'clusters.configure',
+  },
+  {
+    path: '/clusters/{id}/scheduler-configuration/versions/1',
+    query: 'businessOrgId',
+    missing: invalidRequest,
+    grant: false,
+    staff: false,
+    permission: 'clusters.configure',
+  },
+  {
     path: '/organizations/{org}/scheduler-configuration',
     grant: false,
     staff: false,
@@ -152,7 +185,7 @@ test('every Platform route', async (t) => {
   const ask = (route: Route, address: string, call: object): Promise<Reply> =>
     service.platform(address, {
       ...call,
-      ...(route.method === 'PUT' ? { method: 'PUT', body: {} } : {}),
+      ...(route.method ? { method: route.method, body: {} } : {}),
     });
   const askAs = async (route: Route, email: string, of?: object) =>
     ask(route, addressOf(route, of), { token: await tokenFor(service, email) });
@@ -171,10 +204,21 @@ test('every Platform route', async (t) => {
     );
     const listed = routes.map(
       ({ method = 'GET', path }) =>
-        `${method} ${path.replace('{id}', '{clusterId}').replace('{org}', '{orgId}')}`,
+        `${method} ${path.replace('{id}', '{clusterId}').replace('{org}', '{orgId}').replace('versions/1', 'versions/{generation}')}`,
     );
     assert.deepEqual([...listed, 'GET /.well-known/oauth-protected-resource'].sort(), documented.sort());
   });
+
+  // A configuration to ask for by its number.
+  const configured = await service.platform(
+    `/clusters/${alpha}/scheduler-configuration?businessOrgId=${org}`,
+    {
+      as: 'ada',
+      method: 'PUT',
+      body: { slurmExtraConfig: 'MaxArraySize=2000' },
+    },
+  );
+  assert.equal(configured.status, 200);
 
   for (const route of routes) {
     const name = `${route.method ?? 'GET'} ${route.path}`;

@@ -9,6 +9,7 @@ import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
 import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
 import { findCluster } from './cluster.ts';
+import { findConfigured, historyVerbs, numberFlag, base as ofCluster } from './slurm-config-history.ts';
 
 type Configuration = Record<string, unknown>;
 
@@ -32,7 +33,6 @@ const yesFlag = optional('--yes', 'without asking');
 const formats = ['text', 'json', 'yaml'];
 
 const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
-const ofCluster = '/clusters/{clusterId}/scheduler-configuration';
 
 async function findTarget(
   { api, platform }: { api: Reader; platform: PlatformReader },
@@ -59,6 +59,18 @@ async function findTarget(
     name,
     isDefault: false,
   };
+}
+
+async function readVersion(
+  apis: { api: Reader; platform: PlatformReader },
+  wanted: string,
+  number: string,
+  options: OrgOptions,
+): Promise<Configuration> {
+  if (!/^\d{1,15}$/.test(number)) throw usage(`'${number}' is not the number of a configuration.`);
+  const { given } = await findConfigured(apis, wanted, options);
+  const path = { ...given.path, generation: number };
+  return apis.platform.get(`${ofCluster}/versions/{generation}`, { ...given, path });
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
@@ -91,13 +103,18 @@ export const slurmConfig: Noun = {
   name: 'slurm-config',
   summary: 'the Slurm configuration of your clusters',
   verbs: [
-    reads<Options>({
+    reads<Options & { number?: string }>({
       usage: 'get [cluster]',
       summary: 'print a Slurm configuration as YAML, which set takes',
       example: 'slurm-config get alpha > slurm.yaml',
-      flags,
+      flags: [...flags, numberFlag],
       formats: ['yaml', 'json'],
       async run({ api, platform, options }, wanted): Promise<Answer> {
+        if (options.number !== undefined) {
+          if (wanted === undefined || options.default)
+            throw usage('--number is of the history of a cluster.');
+          return { json: await readVersion({ api, platform }, wanted, options.number, options), text: '' };
+        }
         const target = await findTarget({ api, platform }, wanted, options);
         return { json: await target.read(), text: '' };
       },
@@ -139,5 +156,20 @@ export const slurmConfig: Noun = {
         });
       },
     }),
+    writes<Options>({
+      usage: 'restore <cluster> <number>',
+      summary: 'set a configuration of the history again',
+      example: "slurm-config restore alpha 5 --reason 'number 6 was a mistake'",
+      flags: [orgFlag, yesFlag],
+      formats,
+      async run({ api, platform, options }, wanted = '', number = ''): Promise<Answer> {
+        const after = await readVersion({ api, platform }, wanted, number, options);
+        const target = await findTarget({ api, platform }, wanted, options);
+        const before = await target.read();
+        const about = `number ${number}`;
+        return replace(platform, target, { before, after, about, yes: options.yes ?? false });
+      },
+    }),
+    ...historyVerbs,
   ],
 };

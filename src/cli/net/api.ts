@@ -27,10 +27,12 @@ export interface Api extends Reader {
 
 export interface PlatformReader {
   get: CallBy<'Platform', 'get'>;
+  /** POSTs a question that changes nothing. */
+  ask: CallBy<'Platform', 'post'>;
 }
 
 export interface Platform extends PlatformReader {
-  /** PUTs a whole document. */
+  /** PUTs a whole document, with an idempotency key of its own and the audit reason. */
   put: CallBy<'Platform', 'put'>;
 }
 
@@ -119,7 +121,11 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
       post: call('Business', 'post', command),
       put: call('Business', 'put', command),
     },
-    platform: { get: call('Platform', 'get'), put: call('Platform', 'put') },
+    platform: {
+      get: call('Platform', 'get'),
+      ask: call('Platform', 'post'),
+      put: call('Platform', 'put', command),
+    },
   };
 }
 

@@ -296,6 +296,67 @@ test('what slurm-config is given is named when it is wrong', async (t) => {
   }
 });
 
+test('slurm-config says what a change comes to, how far it is, and who made the others', async (t) => {
+  const at = (rest: string) => ofAlpha.replace('?', `${rest}?`);
+  const answer = {
+    generation: 3,
+    faults: [] as { message: string }[],
+    changes: [{ field: 'prolog', file: 'a.sh', change: 'added' }],
+    removedPartitions: ['old'],
+    restarts: ['login', 'controller', 'compute'],
+    rollout: 'restart',
+    openSessions: 2,
+    endedJobs: 1,
+  };
+  const version = {
+    generation: 2,
+    createdAt: '2026-01-01T00:00:00Z',
+    author: { userId: 'user_1', email: 'ada@physics.example' },
+    reason: 'a new partition',
+    changes: [{ field: 'slurmPartitions', change: 'changed' }],
+    bytes: 10,
+  };
+  const { run, puts } = await withSlurm(t, {
+    [`POST ${at('/check')}`]: answer,
+    [`GET ${at('/status')}`]: {
+      generation: 3,
+      state: 'refused',
+      inForceGeneration: 2,
+      message: 'fatal: no.',
+    },
+    [`GET ${at('/versions')}`]: { items: [version] },
+    [`GET ${at('/versions/2')}`]: { slurmExtraConfig: 'A=0\n' },
+  });
+  const said = await run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml });
+  assert.equal(
+    said.stdout,
+    'Changes: prolog/a.sh (added).\nRestarts: login, controller, compute.\nSSH sessions that end: 2.\n' +
+      'Jobs that end, as compute nodes restart: 1.\nPartitions that go, with the jobs in them: old.\n',
+  );
+  answer.faults = [{ message: 'One.' }, { message: 'Two.' }];
+  const broken = await run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml });
+  assert.deepEqual([broken.status, broken.stderr], [1, '-: One. Two.\n']);
+  assert.equal(
+    (await run(['slurm-config', 'status', 'alpha'])).stdout,
+    'Number 3. The cluster tried it and did not take it; what was there before stays.\nfatal: no.\nIn force on the cluster: number 2.\n',
+  );
+  assert.equal(
+    (await run(['slurm-config', 'history', 'alpha'])).stdout,
+    'NUMBER  SET                   BY                   CHANGED          REASON\n' +
+      '2       2026-01-01T00:00:00Z  ada@physics.example  slurmPartitions  a new partition\n',
+  );
+  assert.equal(
+    (await run(['slurm-config', 'get', 'alpha', '--number', '2'])).stdout,
+    'slurmExtraConfig: |\n  A=0\n',
+  );
+  const wrong = await run(['slurm-config', 'restore', 'alpha', '../me']);
+  assert.deepEqual([wrong.status, wrong.stderr], [2, "'../me' is not the number of a configuration.\n"]);
+  assert.deepEqual(puts(), []);
+  const restored = await run(['slurm-config', 'restore', 'alpha', '2', '--reason', 'back']);
+  assert.equal(restored.stderr, 'The Slurm configuration of alpha is set.\n');
+  assert.deepEqual(puts(), [`PUT ${ofAlpha} {"slurmExtraConfig":"A=0\\n"}`]);
+});
+
 /** An editor that runs a line of shell on the file. */
 async function editor(directory: string, line: string): Promise<Record<string, string>> {
   const file = join(directory, 'editor');

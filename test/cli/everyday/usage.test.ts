@@ -55,7 +55,7 @@ test('every everyday command explains itself, with an example', async () => {
     'kubeconfig',
     'shell set',
     ...['list', 'show', 'grant', 'revoke', 'add', 'role', 'remove'].map((verb) => `members ${verb}`),
-    ...['get', 'set', 'edit'].map((verb) => `slurm-config ${verb}`),
+    ...['get', 'set', 'edit', 'restore', 'check', 'status', 'history'].map((verb) => `slurm-config ${verb}`),
   ]);
 });
 

@@ -23,6 +23,7 @@ import {
   writeLogins,
   writeState,
 } from './state.ts';
+import { type Rejection, rejectionCondition, trialOf } from './trial.ts';
 
 /** The login node, as far as the driver handles it. */
 export interface SimulatedLoginNode {
@@ -70,6 +71,8 @@ class SimulatedSlurmDriver implements SlurmDriver {
   #applied: readonly ManifestAccount[] | undefined;
   /** The configuration that was not applied last, where one was not. */
   #refused: number | undefined;
+  /** The configuration that was tried and not taken, where the newest was not. */
+  #rejected: Rejection | undefined;
   #loginNode: SimulatedLoginNode | undefined;
   #restart: Promise<void> | undefined;
 
@@ -112,6 +115,14 @@ class SimulatedSlurmDriver implements SlurmDriver {
       log.warn('simulated.refused', { cluster: name, desiredGeneration, failure });
       return;
     }
+    const message = trialOf(
+      manifest.slurmConfiguration,
+      new Set(machineReports(name, settings).map((machine) => machine.name)),
+    );
+    const rejected = message === undefined ? undefined : { desiredGeneration, message };
+    const isKnown = rejected && this.#rejected?.desiredGeneration === desiredGeneration;
+    // It is tried once, and people do not wait for it.
+    if (isKnown && this.#state.manifestGeneration === generation) return;
     const before = this.#applied ?? (await readLogins(dataDir));
     await yieldToEventLoop();
     const foreign = await this.#findForeign(manifest, before);
@@ -120,12 +131,14 @@ class SimulatedSlurmDriver implements SlurmDriver {
         ? manifest.accounts
         : manifest.accounts.filter((account) => !foreign.accounts.includes(account));
     const { plan, logins } = compareAccounts(before, accounts);
-    const restarts = plan.restarts.length > 0 ? plan.restarts : this.#restartsOfConfiguration(manifest);
+    const restarts =
+      plan.restarts.length > 0 ? plan.restarts : rejected ? [] : this.#restartsOfConfiguration(manifest);
     await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
     if (logins) await writeLogins(dataDir, logins);
     if (restarts.length > 0) await this.#restartLoginNode();
     else if (logins) await this.#loginNode?.setAccounts(logins.accounts);
-    await this.#remember(manifest, foreign, restarts.includes('compute'));
+    await this.#remember(rejected ? this.#withoutConfiguration(manifest) : manifest, foreign, restarts);
+    this.#rejected = rejected;
     this.#applied = accounts;
     log.info('simulated.applied', {
       cluster: name,
@@ -144,6 +157,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     this.#loginNode = undefined;
     this.#state = await forgetState(this.#options.dataDir);
     this.#applied = undefined;
+    this.#rejected = undefined;
   }
 
   async close(): Promise<void> {
@@ -194,7 +208,13 @@ class SimulatedSlurmDriver implements SlurmDriver {
     return restartPlan([], [], { before: this.#state.slurmConfiguration, after }).restarts;
   }
 
-  async #remember(manifest: Manifest, foreign: Foreign, jobsEnd: boolean): Promise<void> {
+  /** The manifest with the configuration that is in force. */
+  #withoutConfiguration(manifest: Manifest): Manifest {
+    const { desiredGeneration, slurmConfiguration } = this.#state;
+    return { ...manifest, desiredGeneration, slurmConfiguration };
+  }
+
+  async #remember(manifest: Manifest, foreign: Foreign, restarts: RestartPlan['restarts']): Promise<void> {
     const { generation, desiredGeneration, listVersion, slurmConfiguration } = manifest;
     const { accounts: _, foreign: __, ...rest } = this.#state;
     const next: SimulatedState = {
@@ -203,7 +223,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
       desiredGeneration,
       listVersion,
       slurmConfiguration,
-      jobsEnded: this.#state.jobsEnded || jobsEnd,
+      jobsEnded: this.#state.jobsEnded || restarts.includes('compute'),
       ...(foreign.words === null ? {} : { foreign }),
     };
     await writeState(this.#options.dataDir, next);
@@ -215,12 +235,14 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const { name, loginNodeRefusal } = this.#options;
     const refused = this.#refused ?? (loginNodeRefusal === undefined ? undefined : desiredGeneration);
     const provisioned = isProvisioned(settings, startedAt, Date.now());
+    const scheduler = schedulerReport('sunk', settings, { provisioned, refused });
+    const rejected = settings.failure === undefined ? this.#rejected : undefined;
     return {
       manifestGeneration,
       desiredGeneration,
       listVersion,
       controlPlaneReady: provisioned,
-      scheduler: schedulerReport('sunk', settings, { provisioned, refused }),
+      scheduler: rejected ? { ...scheduler, ready: rejectionCondition(rejected) } : scheduler,
       storage: storageReport('sunk', settings),
       kubernetes: kubernetesReport(name, settings, provisioned),
       machines: machineReports(name, settings),
@@ -234,7 +256,11 @@ class SimulatedSlurmDriver implements SlurmDriver {
         keySetGeneration,
         keyFingerprints,
       })),
-      failure: settings.failure ?? null,
+      failure: settings.failure ?? (rejected ? notTaken(rejected) : null),
     };
   }
+}
+
+function notTaken({ message }: Rejection): string {
+  return `The Slurm configuration was not taken: ${message}`;
 }

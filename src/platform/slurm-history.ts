@@ -1,0 +1,146 @@
+/** What a Slurm configuration would come to, how far one has come on its cluster, and those that the cluster was given. */
+import { isInService } from '../domain/cluster.ts';
+import { DomainError } from '../domain/error.ts';
+import { restartPlan } from '../domain/restart-plan.ts';
+import {
+  configurationChanges,
+  configurationFaults,
+  partitionNames,
+  withoutEmptyFields,
+} from '../domain/slurm-configuration.ts';
+import { configurationStatus } from '../domain/slurm-configuration-status.ts';
+import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
+import { findAccessList } from '../store/access-lists.ts';
+import { listSideRows } from '../store/cluster-sides.ts';
+import type { Store } from '../store/index.ts';
+import { findObservation } from '../store/observations.ts';
+import { countOpenSessions } from '../store/session-records.ts';
+import { findSchedulerState } from '../store/slurm-configurations.ts';
+import {
+  findNewestSlurmVersion,
+  findSlurmVersion,
+  findSlurmVersionAt,
+  listSlurmVersions,
+} from '../store/slurm-versions.ts';
+import { clusterOf, requireClusterId, requirePermission } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+
+const permission = 'clusters.configure';
+
+/** A check reads up to 2 MiB and compares it: somebody who types asks a few times a minute. */
+const checks = { burst: 20, everyMs: 500 };
+const limits = new WeakMap<Store, RateLimit>();
+const mostNames = 100;
+
+/** The cluster, for who may change its configuration. */
+async function configurable(
+  store: Store,
+  request: { caller: { userId: string }; path: { clusterId: string }; query: { businessOrgId: string } },
+) {
+  const clusterId = requireClusterId(request.path.clusterId);
+  const { userId } = request.caller;
+  const organizationId = request.query.businessOrgId;
+  await requirePermission(store.read, { userId, organizationId, permission });
+  return clusterOf(store.read, organizationId, clusterId);
+}
+
+/** What a configuration would come to. Throws `invalid_state` for a cluster that takes none. */
+export async function checkSchedulerConfiguration(
+  { store }: PlatformDeps,
+  request: PlatformRequest<'checkSchedulerConfiguration'>,
+): Promise<PlatformReply<'checkSchedulerConfiguration'>> {
+  requireRate(store, request.caller.userId);
+  const cluster = await configurable(store, request);
+  if (!isInService(cluster)) {
+    throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
+  }
+  const after = withoutEmptyFields(request.body);
+  const { schedulerGeneration, slurmConfiguration: before } = await findSchedulerState(
+    store.read,
+    cluster.id,
+  );
+  const rollout = cluster.driver.slurm?.rollout ?? 'restart';
+  const { restarts } = restartPlan([], [], { before, after });
+  const ends = rollout === 'restart' ? restarts : [];
+  const observation = await findObservation(store.read, cluster.id, 'slurm');
+  const left = new Set(partitionNames(after.slurmPartitions));
+  return {
+    generation: schedulerGeneration,
+    faults: configurationFaults(after),
+    changes: configurationChanges(before, after),
+    // Without any of ours, those of the site's own file are in force again.
+    removedPartitions: partitionNames(before.slurmPartitions)
+      .filter((name) => !left.has(name))
+      .slice(0, mostNames),
+    restarts: [...ends],
+    rollout,
+    openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,
+    endedJobs: ends.includes('compute') ? (observation?.report.runningJobs.length ?? 0) : 0,
+  };
+}
+
+function requireRate(store: Store, userId: string): void {
+  const limit = limits.get(store) ?? createRateLimit(checks, () => performance.now());
+  limits.set(store, limit);
+  if (limit.waitMs(userId) > 0) {
+    throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
+  }
+  limit.use(userId);
+}
+
+/** How far the newest configuration has come. */
+export async function getSchedulerConfigurationStatus(
+  { store }: PlatformDeps,
+  request: PlatformRequest<'getSchedulerConfigurationStatus'>,
+): Promise<PlatformReply<'getSchedulerConfigurationStatus'>> {
+  const cluster = await configurable(store, request);
+  const [newest, observation, list, sides] = await Promise.all([
+    findNewestSlurmVersion(store.read, cluster.id),
+    findObservation(store.read, cluster.id, 'slurm'),
+    findAccessList(store.read, cluster.id),
+    listSideRows(store.read, cluster.id),
+  ]);
+  const side = sides.find((one) => one.side === 'slurm');
+  const isPassedOn = list !== undefined && list.acceptedGeneration === list.generation;
+  const status = configurationStatus({
+    clusterState: cluster.state,
+    desiredGeneration: cluster.desiredGeneration,
+    passedOnGeneration: isPassedOn ? list.desiredGeneration : 0,
+    newest,
+    observation: observation && { ...observation, ready: observation.report.scheduler?.ready },
+    observeFailure: side?.look_failure ?? undefined,
+    applyFailure: side?.apply_failure ?? undefined,
+    now: request.now,
+  });
+  return {
+    generation: cluster.schedulerGeneration,
+    ...status,
+    ...(newest && { savedAt: newest.savedAt }),
+    ...(observation && {
+      inForceGeneration: await findSlurmVersionAt(store.read, cluster.id, observation.desiredGeneration),
+      observedAt: new Date(observation.observedAt).toISOString(),
+    }),
+  };
+}
+
+/** The configurations that the cluster was given, newest first. */
+export async function listSchedulerConfigurationVersions(
+  { store }: PlatformDeps,
+  request: PlatformRequest<'listSchedulerConfigurationVersions'>,
+): Promise<PlatformReply<'listSchedulerConfigurationVersions'>> {
+  const { id } = await configurable(store, request);
+  const versions = await listSlurmVersions(store.read, id);
+  return { items: versions.map(({ userId, email, ...rest }) => ({ ...rest, author: { userId, email } })) };
+}
+
+/** One of them. Throws `not_found` for what is not kept any more. */
+export async function getSchedulerConfigurationVersion(
+  { store }: PlatformDeps,
+  request: PlatformRequest<'getSchedulerConfigurationVersion'>,
+): Promise<PlatformReply<'getSchedulerConfigurationVersion'>> {
+  const { id } = await configurable(store, request);
+  const { generation } = request.path;
+  const found = await findSlurmVersion(store.read, id, Number(generation));
+  if (found) return found;
+  throw new DomainError('not_found', `Configuration number ${generation} is not kept, or never was.`);
+}
