@@ -541,7 +541,7 @@ export interface components {
              * @description The last report
              */
             observedAt?: string;
-            /** @description What stands in the way */
+            /** @description What stands in the way, in the words of the cluster */
             message?: string;
         };
         SlurmConfigurationVersion: {
