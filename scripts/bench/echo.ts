@@ -17,13 +17,17 @@ type Way = 'direct' | 'jump' | 'ours';
 const order: Way[] = ['direct', 'jump', 'ours'];
 
 // The newer clients send at fixed intervals, to hide how fast someone types: that is not what is measured.
-const options = ['IgnoreUnknown ObscureKeystrokeTiming', 'ObscureKeystrokeTiming no', 'RequestTTY force'];
+export const terminalOptions = [
+  'IgnoreUnknown ObscureKeystrokeTiming',
+  'ObscureKeystrokeTiming no',
+  'RequestTTY force',
+];
 
 export async function benchEcho(scratch: Scratch): Promise<Report> {
   const reason = await whyNoSsh(scratch);
   if (reason) return { rows: [], notes: [`echo is left out: ${reason}.`] };
   const lab = await openSshLab(scratch);
-  const ways = lab.ways(...options);
+  const ways = lab.ways(...terminalOptions);
   const terminals = {} as Record<Way, Terminal>;
   for (const way of order) terminals[way] = await openTerminal(scratch, ways[way]);
 
@@ -65,9 +69,10 @@ export async function openTerminal(scratch: Scratch, way: readonly string[]): Pr
   return { child };
 }
 
-async function echoTimes(terminal: Terminal): Promise<number[]> {
+/** How long each of so many bytes takes, in ms. */
+export async function echoTimes(terminal: Terminal, count = bytesARound): Promise<number[]> {
   const times: number[] = [];
-  for (let i = 0; i < bytesARound; i += 1) {
+  for (let i = 0; i < count; i += 1) {
     times.push(await echoOnce(terminal));
     await sleep(pauseMs);
   }

@@ -7,15 +7,16 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · slow-disk.ts · organization.ts · lab.ts
- *                        · copy.ts · connect.ts · echo.ts · idle.ts · slurm.ts · kubernetes.ts
+ *                        · copy.ts · connect.ts · echo.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
- * write-load.ts, probe.ts, gateway.ts, hold.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
+ * write-load.ts, probe.ts, gateway.ts, hold.ts, logins.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
  *
  * Everything lives below one temporary folder and ends with this process (scratch.ts).
  */
 import { parseArgs } from 'node:util';
+import { benchBusy } from './busy.ts';
 import { benchConnect } from './connect.ts';
 import { benchCopy } from './copy.ts';
 import { benchEcho } from './echo.ts';
@@ -44,6 +45,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   connect: benchConnect,
   echo: benchEcho,
   idle: benchIdle,
+  busy: benchBusy,
   slurm: benchSlurm,
   kubernetes: benchKubernetes,
 };
