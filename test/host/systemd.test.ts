@@ -82,6 +82,9 @@ echo "upgraded: $? $(ready) $([ $before = $(show MainPID) ] && echo same process
 printf '#!/bin/sh\\ncase $1 in version) echo andromeda 9.9.9;; check) ;; *) exit 1;; esac\\n' > /opt/broken
 /opt/andromeda service upgrade /opt/broken 2> /campaign/broken
 echo "put back: $? $(ready) $([ -n "$(gateway)" ] && echo gateway)"
+printf '#!/bin/sh\\ncase $1 in version) echo andromeda 9.9.9;; check) ;; *) exec sleep 900;; esac\\n' > /opt/hanging
+systemctl reset-failed andromeda; /opt/andromeda service upgrade /opt/hanging 2> /campaign/hanging
+until_ '[ $(ready) = 200 ]'; echo "hanging: $? $(ready) $(grep -c 'did not serve' /campaign/hanging)"
 /opt/andromeda service upgrade /bin/false 2>> /campaign/broken; echo "refused at once: $? $(ready)"
 mv /opt/andromeda /opt/good; head -c 20000000 /opt/good > /opt/andromeda; chmod 755 /opt/andromeda
 systemctl reload andromeda; until_ 'journalctl -u andromeda -o cat | grep -q "does not run"'; echo "damaged: $(ready)"
@@ -172,9 +175,10 @@ test('under systemd: ready, alive, reloaded, restarted where that helps and left
       'reloaded: same process same gateway',
       'upgraded: 0 200 same process new gateway',
       'put back: 1 200 gateway',
+      'hanging: 0 200 1',
       'refused at once: 1 200',
       'damaged: 200',
-      'hung: 200 1',
+      'hung: 200 2',
       'refused: 200',
       'misconfigured: 1 failed 78',
       'left alone: failed 0',
