@@ -85,7 +85,9 @@ async function fileOf(path: string, plain: Buffer): Promise<ConsoleFile> {
 
 /** Changes with whatever the result is made of. */
 function hashOfSources(root: string): string {
-  const files = globSync(`${app}/**/*.{ts,tsx,css,html,svg,json}`, { cwd: root }).sort();
+  // Rules of the domain are the same in pages.
+  const sources = [`${app}/**/*.{ts,tsx,css,html,svg,json}`, 'src/domain/**/*.ts'];
+  const files = globSync(sources, { cwd: root }).sort();
   const hash = createHash('sha256');
   for (const file of [...files, 'package-lock.json', 'scripts/build/console.ts']) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));

@@ -1893,6 +1893,14 @@ export interface components {
                 right: string;
                 allowed: boolean;
             }[];
+            /** @description Rights that the service does without */
+            optional: {
+                /** @description As a rule of RBAC says it */
+                right: string;
+                allowed: boolean;
+                /** @description What it says with it */
+                use: string;
+            }[];
             /** @description As kubectl apply takes it */
             cluster_role: {
                 [key: string]: unknown;
@@ -1911,6 +1919,12 @@ export interface components {
             memory_gib?: number;
             ready?: boolean;
             phase?: string;
+            /** @description GPUs that jobs or pods hold; left out - not known */
+            gpus_in_use?: number;
+            /** @description Why it takes no work, where somebody or something said so */
+            reason?: string;
+            /** @description It has not been reported lately: what is said of it is old */
+            stale?: boolean;
             observed_at?: components["schemas"]["Time"];
             created_at: components["schemas"]["Time"];
             updated_at: components["schemas"]["Time"];
@@ -2192,6 +2206,12 @@ export interface components {
             };
             /** @description How many compute nodes take no work */
             nodesDown?: number;
+            /** @description How many of the others, the last ones, take no new work */
+            nodesDrained?: number;
+            /** @description Why they were drained */
+            drainReason?: string;
+            /** @description How many GPUs jobs hold, besides those of runningJobs */
+            gpusInUse?: number;
             /**
              * @description Whether everyone uses one login node, or each person has their own
              * @enum {string}

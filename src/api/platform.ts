@@ -118,6 +118,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clusters/{clusterId}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many GPUs of a cluster are free
+         * @description As the cluster reported last. A GPU is held by a job or a pod (`in_use`), free, away with a machine that takes no work, or of unknown use: where the cluster does not say what is held, and where its report is old.
+         */
+        get: operations["getClusterUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/clusters/{clusterId}/kubeconfig": {
         parameters: {
             query?: never;
@@ -469,6 +489,33 @@ export interface components {
                 generation: number;
             };
         };
+        ClusterUsage: {
+            organization_id: string;
+            /** Format: uuid */
+            cluster_id: string;
+            gpus: {
+                total: number;
+                free: number;
+                in_use: number;
+                /** @description Held by nobody, on machines that take no work */
+                away: number;
+                unknown: number;
+            };
+            machines: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+                /** @description null: not known, or not lately */
+                takes_work: boolean | null;
+                gpu_count?: number;
+                /** @description Left out: not known */
+                gpus_in_use?: number;
+                /** @description Why it takes no work, in the words of who or what said so */
+                reason?: string;
+                /** Format: date-time */
+                observed_at?: string;
+            }[];
+        };
         /** @description File name to text */
         SlurmFiles: {
             [key: string]: string;
@@ -776,6 +823,31 @@ export interface operations {
                         items: components["schemas"]["Machine"][];
                         next_page_token?: string;
                     };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getClusterUsage: {
+        parameters: {
+            query: {
+                businessOrgId: string;
+            };
+            header?: never;
+            path: {
+                clusterId: components["parameters"]["ClusterId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sum, and every machine by name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterUsage"];
                 };
             };
             default: components["responses"]["Error"];

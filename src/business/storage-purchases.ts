@@ -128,7 +128,7 @@ export async function operatorAcceptPurchase(
     if (!cluster) throw purchaseNotFound();
     totalWith(await purchases.findStorageTarget(tx.db, cluster, id), purchase);
     const { userId } = request.caller;
-    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'active', userId });
+    await purchases.updatePurchaseState(tx, { purchaseId: id, clusterId, state: 'active', userId });
     await raiseDesiredGeneration(tx, clusterId);
     return true;
   });
@@ -139,10 +139,10 @@ export async function operatorDeclinePurchase(
   deps: BusinessDeps,
   request: BusinessRequest<'operatorDeclinePurchase'>,
 ): Promise<CommandReply<BusinessReply<'operatorDeclinePurchase'>>> {
-  return decide(deps, request, 'operatorDeclinePurchase', async (tx, { id, state }) => {
+  return decide(deps, request, 'operatorDeclinePurchase', async (tx, { id, clusterId, state }) => {
     checkDeclinable(state);
     const { userId } = request.caller;
-    await purchases.updatePurchaseState(tx, { purchaseId: id, state: 'declined', userId });
+    await purchases.updatePurchaseState(tx, { purchaseId: id, clusterId, state: 'declined', userId });
     return true;
   });
 }

@@ -9,7 +9,15 @@ export type MachineRow = Pick<Business['OperatorMachine'], 'id' | 'name'> & {
 } & Partial<
     Pick<
       Business['OperatorMachine'],
-      'gpu_model' | 'gpu_count' | 'cpu_cores' | 'memory_gib' | 'ready' | 'phase'
+      | 'gpu_model'
+      | 'gpu_count'
+      | 'gpus_in_use'
+      | 'cpu_cores'
+      | 'memory_gib'
+      | 'ready'
+      | 'phase'
+      | 'reason'
+      | 'stale'
     >
   >;
 
@@ -17,12 +25,14 @@ export const machineTable = printer<MachineRow>(
   {
     NAME: (row) => row.name,
     STATE: (row) => row.lifecycle_state,
-    READY: (row) => row.ready,
-    PHASE: (row) => row.phase,
+    READY: (row) => (row.stale ? undefined : row.ready),
+    PHASE: (row) => (row.stale ? 'stale' : row.phase),
     GPUS: (row) => row.gpu_count,
+    'IN-USE': (row) => (row.stale ? undefined : row.gpus_in_use),
     MODEL: (row) => row.gpu_model,
     CORES: (row) => row.cpu_cores,
     'MEMORY-GIB': (row) => row.memory_gib,
+    REASON: (row) => (row.stale ? undefined : row.reason),
     ID: (row) => row.id,
   },
   'There are no machines on this cluster.',

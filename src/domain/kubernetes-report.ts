@@ -8,7 +8,7 @@ export interface Node {
   status?: {
     capacity?: Record<string, string>;
     allocatable?: Record<string, string>;
-    conditions?: { type: string; status: string }[];
+    conditions?: { type: string; status: string; message?: string }[];
     nodeInfo?: { kubeletVersion?: string };
   };
 }
@@ -21,26 +21,88 @@ const gpus = [
   { resource: 'gpu.intel.com/xe', label: 'gpu.intel.com/product' },
 ] as const;
 
-/** A node as a machine. What a kubelet that is gone can no longer offer is still what the machine has. */
-export function machineOf({ metadata, spec, status }: Node): MachineReport {
+/** The resource by which a node offers its GPUs; undefined where it has none. */
+export function gpuOf({ status }: Node): (typeof gpus)[number] | undefined {
+  return gpus.find(({ resource }) => status?.capacity?.[resource] !== undefined);
+}
+
+/**
+ * A node as a machine. What a kubelet that is gone can no longer offer is still what the machine has. `use`: how much of
+ * each resource pods hold, by node; undefined where that is not known.
+ */
+export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
+  const { metadata, spec, status } = node;
   const { capacity = {}, allocatable = {}, conditions = [] } = status ?? {};
-  const state = conditions.find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+  const readiness = conditions.find(({ type }) => type === 'Ready');
+  const state = readiness?.status ?? 'Unknown';
   const isReady = state === 'True';
   const cordoned = spec?.unschedulable === true;
-  const gpu = gpus.find(({ resource }) => capacity[resource] !== undefined);
+  const gpu = gpuOf(node);
   const gpuModel = gpu && metadata.labels?.[gpu.label];
   const gpuCount = gpu && quantity((isReady ? allocatable : capacity)[gpu.resource]);
   const cpuCores = quantity(capacity['cpu']);
   const memory = quantity(capacity['memory']);
+  const gpusInUse = gpu && use && (use.get(metadata.name)?.get(gpu.resource) ?? 0);
+  const reason = isReady ? (cordoned ? 'Cordoned: it takes no new pods' : undefined) : readiness?.message;
   return {
     name: metadata.name,
     ready: isReady && !cordoned,
     phase: `${isReady ? 'Ready' : state === 'False' ? 'NotReady' : 'Unknown'}${cordoned ? ',SchedulingDisabled' : ''}`,
     ...(gpuModel === undefined ? {} : { gpuModel }),
     ...(gpuCount === undefined ? {} : { gpuCount }),
+    ...(gpusInUse === undefined ? {} : { gpusInUse }),
+    ...(reason ? { reason: reason.slice(0, mostReason) } : {}),
     ...(cpuCores === undefined ? {} : { cpuCores: Math.floor(cpuCores) }),
     ...(memory === undefined ? {} : { memoryGib: Math.floor(memory / 2 ** 30) }),
   };
+}
+
+const mostReason = 200;
+
+/** A pod, as far as it says what it holds. */
+export interface Pod {
+  spec?: {
+    nodeName?: string;
+    containers?: PodContainer[];
+    initContainers?: (PodContainer & { restartPolicy?: string })[];
+  };
+  status?: { phase?: string };
+}
+
+interface PodContainer {
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+}
+
+/** How much of each GPU resource pods hold, by node. */
+export type PodUse = Map<string, Map<string, number>>;
+
+/** Adds what pods hold: those that are on a node and have not ended. */
+export function addPods(use: PodUse, pods: readonly Pod[]): void {
+  for (const { spec, status } of pods) {
+    if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
+    for (const { resource } of gpus) {
+      const held = heldBy(spec, resource);
+      if (held === 0) continue;
+      const onNode = use.get(spec.nodeName) ?? new Map<string, number>();
+      use.set(spec.nodeName, onNode.set(resource, (onNode.get(resource) ?? 0) + held));
+    }
+  }
+}
+
+/** As the scheduler counts: init containers come one after the other before the others, and those that go on stay beside. */
+function heldBy(
+  { containers = [], initContainers = [] }: NonNullable<Pod['spec']>,
+  resource: string,
+): number {
+  const of = ({ resources }: PodContainer) =>
+    quantity(resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0;
+  let beside = 0;
+  let most = 0;
+  for (const one of initContainers) {
+    if (one.restartPolicy === 'Always') beside += of(one);
+    most = Math.max(most, beside + (one.restartPolicy === 'Always' ? 0 : of(one)));
+  }
+  return Math.max(most, beside + containers.reduce((sum, one) => sum + of(one), 0));
 }
 
 /** The oldest version that a node runs, as in `v1.34.1`; undefined without nodes. */

@@ -35,6 +35,11 @@ export function neededRules(roleIds: readonly string[]): Rule[] {
   ];
 }
 
+/** Not needed: what it would say more with them. Specifications of pods can hold what is none of ours. */
+export const optionalRights: readonly (Right & { use: string })[] = [
+  { verb: 'list', group: '', resource: 'pods', use: 'how many GPUs are in use' },
+];
+
 /** The same, right by right, as an API server is asked for them. */
 export function neededRights(roleIds: readonly string[]): Right[] {
   return neededRules(roleIds).flatMap(({ apiGroups, resources, verbs, resourceNames }) =>
@@ -58,6 +63,8 @@ export interface KubernetesCheck {
   /** In words, why it could not be asked; null where it could. */
   fault: string | null;
   rights: { right: string; allowed: boolean }[];
+  /** What it would say more with each. */
+  optional: { right: string; allowed: boolean; use: string }[];
   cluster_role: ReturnType<typeof leastPrivilege>;
 }
 

@@ -68,6 +68,10 @@ export interface MachineReport {
   phase: string;
   gpuModel?: string;
   gpuCount?: number;
+  /** GPUs that jobs or pods hold. Left out: not known, which is not the same as none. */
+  gpusInUse?: number;
+  /** Why it takes no work, in the words of who or what said so. */
+  reason?: string;
   /** Logical cores. */
   cpuCores?: number;
   memoryGib?: number;

@@ -100,14 +100,20 @@ function faultsOf({ observation, observeFailure, applyFailure }: SideState): str
   return faults.filter((fault) => typeof fault === 'string');
 }
 
-/** A machine that both know by the same name is one: what Slurm says of it, and of the rest what Kubernetes does. */
+/**
+ * A machine that both know by the same name is one: what Slurm says of it, and of the rest what Kubernetes does. Who holds
+ * its GPUs only Slurm knows: for Kubernetes Slurm's own pod does, all the time.
+ */
 export function mergeMachines(
   slurm: readonly MachineReport[],
   kubernetes: readonly MachineReport[],
 ): MachineReport[] {
   const merged = new Map<string, MachineReport>();
-  for (const machine of [...slurm, ...kubernetes]) {
-    merged.set(machine.name, { ...machine, ...merged.get(machine.name) });
+  for (const machine of slurm) merged.set(machine.name, machine);
+  for (const machine of kubernetes) {
+    const known = merged.get(machine.name);
+    const { gpusInUse: _pods, reason: _node, ...hardware } = machine;
+    merged.set(machine.name, known ? { ...hardware, ...known } : machine);
   }
   return [...merged.values()];
 }

@@ -20,6 +20,11 @@ export interface SimulatedSettings {
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;
   /** How many of the compute nodes, the last ones, take no work. */
   nodesDown?: number;
+  /** How many of the others, the last ones, take no new work, and why. */
+  nodesDrained?: number;
+  drainReason?: string;
+  /** GPUs that jobs hold beside `runningJobs`, on the first nodes that take work. */
+  gpusInUse?: number;
   /** `PerUser`: it reports a login node for each account, which are one machine all the same. */
   loginMode?: LoginMode;
   /** It does not answer: nothing is applied and no report comes. */

@@ -15,6 +15,7 @@ import { makeDataDir } from '../store/lock.ts';
 const simulated = {
   computeNodes: 2,
   gpusPerNode: 8,
+  gpusInUse: 5,
   machine: { gpuModel: 'NVIDIA H100', cpuCores: 64, memoryGib: 512 },
   storage: { types: ['ceph' as const], quotaBytes: 10 * 2 ** 40 },
 };

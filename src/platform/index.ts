@@ -10,7 +10,7 @@ import type { OperationsOf } from '../domain/operation.ts';
 import { getCluster, listClusters } from './clusters.ts';
 import { getProtectedResource } from './discovery.ts';
 import { getKubeconfig } from './kubeconfig.ts';
-import { listMachines } from './machines.ts';
+import { getClusterUsage, listMachines } from './machines.ts';
 import type { PlatformDeps } from './operation.ts';
 import { getClusterOptions } from './options.ts';
 import {
@@ -34,6 +34,7 @@ export const platformOperations = {
   getCluster,
   getClusterOptions,
   listMachines,
+  getClusterUsage,
   getSshAccess,
   getKubeconfig,
   getSchedulerConfiguration,

@@ -1,6 +1,7 @@
-/** The machines of a cluster. */
+/** The machines of a cluster, and what of them is in use. */
 
 import { type Cluster, isInService } from '../domain/cluster.ts';
+import { gpuUsage, type MachineUse } from '../domain/gpu-usage.ts';
 import { freshness, type Machine } from '../domain/machine.ts';
 import { listMachines as listClusterMachines } from '../store/machines.ts';
 import { fromTime } from '../store/time.ts';
@@ -30,6 +31,60 @@ export async function listMachines(
   };
 }
 
+/** How many GPUs of a cluster are free, and what each of its machines holds. */
+export async function getClusterUsage(
+  { store }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getClusterUsage'>,
+): Promise<PlatformReply<'getClusterUsage'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const organizationId = query.businessOrgId;
+  const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
+  const machines = cluster.state === 'released' ? [] : await listClusterMachines(store.read, clusterId);
+  machines.sort((a, b) => byName.compare(a.name, b.name));
+  const { inUse, ...gpus } = gpuUsage(machines.map((machine) => useOf(machine, cluster, now)));
+  return {
+    organization_id: organizationId,
+    cluster_id: clusterId,
+    gpus: { ...gpus, in_use: inUse },
+    machines: machines.map((machine) => usageBody(machine, cluster, now)),
+  };
+}
+
+const byName = new Intl.Collator('en', { numeric: true });
+
+function useOf({ report, observedAt, lifecycleState }: Machine, cluster: Cluster, now: number): MachineUse {
+  const isFresh = observedAt !== null && freshnessOf(observedAt, cluster, now) === 'fresh';
+  return {
+    gpuCount: report?.gpuCount ?? 0,
+    gpusInUse: report?.gpusInUse,
+    takesWork: report && isFresh ? report.ready && lifecycleState !== 'quarantined' : 'unknown',
+  };
+}
+
+/** A report that is old does not say how a machine is now. */
+function usageBody(machine: Machine, cluster: Cluster, now: number) {
+  const { id, name, report, observedAt, lifecycleState } = machine;
+  const { gpusInUse, takesWork } = useOf(machine, cluster, now);
+  const isKnown = takesWork !== 'unknown';
+  return {
+    id,
+    name,
+    takes_work: isKnown ? takesWork : null,
+    ...(report?.gpuCount === undefined ? {} : { gpu_count: report.gpuCount }),
+    ...(isKnown && gpusInUse !== undefined ? { gpus_in_use: gpusInUse } : {}),
+    ...(lifecycleState === 'quarantined'
+      ? { reason: 'An operator keeps it from work' }
+      : isKnown && report?.reason !== undefined
+        ? { reason: report.reason }
+        : {}),
+    ...(observedAt === null ? {} : { observed_at: observedAt }),
+  };
+}
+
+function freshnessOf(observedAt: string, cluster: Cluster, now: number) {
+  return freshness({ observedAt: fromTime(observedAt), isHeartbeatDue: isInService(cluster), now });
+}
+
 function machineBody(machine: Machine, cluster: Cluster, now: number) {
   const { id, name, lifecycleState, report, observedAt, reportGeneration } = machine;
   return {
@@ -42,11 +97,7 @@ function machineBody(machine: Machine, cluster: Cluster, now: number) {
           observed: {
             ready: report.ready,
             phase: report.phase,
-            freshness: freshness({
-              observedAt: fromTime(observedAt),
-              isHeartbeatDue: isInService(cluster),
-              now,
-            }),
+            freshness: freshnessOf(observedAt, cluster, now),
             observed_at: observedAt,
             generation: reportGeneration,
           },

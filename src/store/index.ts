@@ -24,9 +24,9 @@ import type { Schema } from './schema.ts';
 import { createWriter } from './writer.ts';
 
 /**
- * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, `browsersOfUserId`
- * when the person's sign-ins to the console changed and nothing else, `sessionsOfUserId` when an SSH session of theirs
- * opened or ended.
+ * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, or what is sold or set
+ * aside there changed, `browsersOfUserId` when the person's sign-ins to the console changed and nothing else,
+ * `sessionsOfUserId` when an SSH session of theirs opened or ended.
  */
 export type Change =
   | { userId: string }

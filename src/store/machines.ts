@@ -64,12 +64,8 @@ export async function recordMachines(
     const isRetired = retired_at !== null;
     if (latest === undefined && (!isKnown || others.includes(name))) continue;
     if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
-    await tx.db
-      .updateTable('machines')
-      .set({ ...(latest === undefined ? { retired_at: at } : { retired_at: null, report: latest }) })
-      .set({ updated_at: at })
-      .where('id', '=', id)
-      .execute();
+    if (latest === undefined) await retireMachine(tx.db, at, id);
+    else await updateReport(tx.db, latest, at, id);
   }
   const isAll = isKnown && others.length === 0;
   if (isAll) await updateSeen(tx.db, clusterId, at);
@@ -92,6 +88,14 @@ export async function recordMachines(
       .execute();
   }
 }
+
+const retireMachine = prepared((db, at: string, id: string) =>
+  db.updateTable('machines').set({ retired_at: at, updated_at: at }).where('id', '=', id),
+);
+
+const updateReport = prepared((db, report: string, at: string, id: string) =>
+  db.updateTable('machines').set({ retired_at: null, report, updated_at: at }).where('id', '=', id),
+);
 
 function seen(db: Reader, clusterId: string, at: string) {
   return db

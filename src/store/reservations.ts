@@ -65,6 +65,7 @@ export async function createReservation(
     }))
     .where('id', '=', cluster.id)
     .execute();
+  tx.changed({ observedClusterId: cluster.id });
   return reservationOf(row, tx.now);
 }
 
@@ -84,6 +85,7 @@ export async function endReservation(tx: Tx, reservation: Reservation): Promise<
     .where('id', '=', reservation.clusterId)
     .where('reservation_id', '=', reservation.id)
     .execute();
+  tx.changed({ observedClusterId: reservation.clusterId });
   return { ...reservation, state: 'ended', endedAt };
 }
 

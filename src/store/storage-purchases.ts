@@ -103,6 +103,7 @@ export async function createPurchase(tx: Tx, quote: StorageQuote, userId: string
     decided_at: null,
   };
   await tx.db.insertInto('storage_purchases').values(row).execute();
+  tx.changed({ observedClusterId: quote.clusterId });
   return purchaseOf(row);
 }
 
@@ -122,7 +123,7 @@ export async function listPurchases(db: Reader, organizationId?: string): Promis
 /** Decides a requested purchase; one that is decided already stays as it is. */
 export async function updatePurchaseState(
   tx: Tx,
-  decision: { purchaseId: string; state: 'active' | 'declined'; userId: string },
+  decision: { purchaseId: string; clusterId: string; state: 'active' | 'declined'; userId: string },
 ): Promise<void> {
   await tx.db
     .updateTable('storage_purchases')
@@ -130,6 +131,7 @@ export async function updatePurchaseState(
     .where('id', '=', decision.purchaseId)
     .where('state', '=', 'requested')
     .execute();
+  tx.changed({ observedClusterId: decision.clusterId });
 }
 
 function quoteOf(row: Selectable<StorageQuoteTable>): StorageQuote {

@@ -31,6 +31,8 @@ export interface FakeApi extends AsyncDisposable {
   /** What watches see. */
   changes: Changes;
   accounts: Record<string, Account>;
+  /** What a list of pods shows, page by page. */
+  pods: object[];
   /** Who a token is of that is no account's: what an API server's OIDC flags are for. */
   signIn: ((token: string) => Promise<Account | undefined>) | undefined;
   /** Recordings in place of what is asked for, by path: nodes, storage, readiness. */
@@ -91,6 +93,7 @@ export async function startFakeApi(options: { latencyMs?: number } = {}): Promis
     bindings: createBindings(world, changes),
     changes,
     accounts: { ...accounts },
+    pods: [],
     signIn: undefined,
     says: {
       '/version': 'version-and-health/version',
@@ -215,6 +218,7 @@ function answerOf(api: FakeApi, asked: Asked, account: Account | 'unknown' | und
   if (fixed) return recorded(fixed);
   const { resource } = ask;
   if (ask.group === 'ceph.rook.io') return recorded('rook/list-without-rook-404');
+  if (resource === 'pods' && ask.verb === 'list') return pods(api, query);
   if (resource === 'namespaces' && method === 'GET') return namespaces(api);
   if (resource === 'clusterroles' && method === 'GET') return clusterRole(api.world, ask);
   if (!resource.endsWith('rolebindings')) throw new Error(`not faked: ${method} ${path}`);
@@ -247,6 +251,23 @@ function askOf(method: string, path: string, sent: Sent): Ask | undefined {
 function labelsOf(query: URLSearchParams): Record<string, string> {
   const pairs = (query.get('labelSelector') ?? '').split(',').filter((pair) => pair !== '');
   return Object.fromEntries(pairs.map((pair) => pair.split('=')));
+}
+
+/** By limit and continue, without those that have ended, where that is asked for. */
+function pods(api: FakeApi, query: URLSearchParams): Answer {
+  const hidden = [...(query.get('fieldSelector') ?? '').matchAll(/status\.phase!=(\w+)/g)].map(
+    ([, one]) => one,
+  );
+  const shown = api.pods.filter((pod) => {
+    const { status } = pod as { status?: { phase?: string } };
+    return !hidden.includes(status?.phase);
+  });
+  const from = Number(query.get('continue') ?? 0);
+  const to = from + Number(query.get('limit') ?? shown.length);
+  const rest = to < shown.length ? { continue: String(to), remainingItemCount: shown.length - to } : {};
+  const metadata = { resourceVersion: String(api.changes.version), ...rest };
+  const body = { kind: 'PodList', apiVersion: 'v1', metadata, items: shown.slice(from, to) };
+  return { status: 200, headers: { 'content-type': 'application/json' }, body };
 }
 
 function namespaces(api: FakeApi): Answer {

@@ -29,7 +29,13 @@ test('nodes are machines: GPUs and model, CPUs, memory, and whether they are rea
     { name: 'control-1', ready: true, phase: 'Ready', cpuCores: 16, memoryGib: 62 },
     { name: 'gpu-1', ready: true, phase: 'Ready', ...hardware },
     // Its kubelet is gone, and so is what it could offer; the GPUs are in it all the same.
-    { name: 'gpu-2', ready: false, phase: 'Unknown', ...hardware },
+    {
+      name: 'gpu-2',
+      ready: false,
+      phase: 'Unknown',
+      reason: 'Kubelet stopped posting node status.',
+      ...hardware,
+    },
   ]);
 });
 

@@ -58,6 +58,14 @@ const routes: Route[] = [
     permission: 'clusters.read',
   },
   {
+    path: '/clusters/{id}/usage',
+    query: 'businessOrgId',
+    missing: invalidRequest,
+    grant: true,
+    staff: true,
+    permission: 'clusters.read',
+  },
+  {
     path: '/clusters/{id}/ssh-access',
     query: 'organizationId',
     missing: invalidRequest,

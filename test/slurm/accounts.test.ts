@@ -56,6 +56,7 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
         gpuCount: 8,
         cpuCores: 64,
         memoryGib: 500,
+        gpusInUse: 0,
       };
       assert.deepEqual(report.machines, [
         { name: 'a1', ...machine },
@@ -64,10 +65,32 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
       assert.deepEqual(report.loginNodes, [
         { name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey, up: true },
       ]);
-      await shell('head', 'scontrol update nodename=a2 state=drain reason=test');
+      await shell('head', 'scontrol update nodename=a2 state=drain reason="bad fan, left [rear]"');
       const drained = (await beta.observe()).machines?.find(({ name }) => name === 'a2');
-      assert.deepEqual([drained?.ready, drained?.phase], [false, 'idle+drain']);
-      await shell('head', 'scontrol update nodename=a2 state=resume');
+      assert.deepEqual(
+        [drained?.ready, drained?.phase, drained?.reason, drained?.gpusInUse],
+        [false, 'idle+drain', 'bad fan, left [rear]', 0],
+      );
+      const id = await shell(
+        'head',
+        'runuser -u ada -- sh -c \'cd; sbatch --parsable --gres=gpu:3 --wrap "sleep 500"\'',
+      );
+      const { machines } = await eventually(
+        () => beta.observe(),
+        (now) => now.runningJobs.some((one) => one.id === id),
+      );
+      assert.deepEqual(
+        machines?.map(({ name, gpusInUse }) => [name, gpusInUse]),
+        [
+          ['a1', 3],
+          ['a2', 0],
+        ],
+      );
+      await shell('head', `scancel ${id}; scontrol update nodename=a2 state=resume`);
+      await eventually(
+        () => beta.observe(),
+        (now) => now.machines?.every(({ gpusInUse, ready }) => gpusInUse === 0 && ready) === true,
+      );
     },
   );
 

@@ -166,6 +166,34 @@ test('it reports machines, storage and Kubernetes as it is told to', async () =>
   assert.deepEqual((await driver.observe(signal)).storage, { ceph: false, weka: false, nfs: false });
 });
 
+test('it says which GPUs are in use: those of its jobs, and so many more, and why a node is drained', async () => {
+  using directory = temporaryDirectory();
+  const { driver, settings } = await start(directory.path, {
+    computeNodes: 5,
+    runningJobs: [{ ...job, machines: ['Alpha-2'] }],
+    gpusInUse: 11,
+    nodesDown: 1,
+    nodesDrained: 1,
+    drainReason: 'ECC errors',
+  });
+  const machines = async () =>
+    (await driver.observe(signal)).machines?.map(({ phase, gpusInUse, reason }) => [
+      phase,
+      gpusInUse,
+      reason,
+    ]);
+  assert.deepEqual(await machines(), [
+    ['allocated', 8, undefined],
+    ['allocated', 8, undefined],
+    ['mixed', 3, undefined],
+    ['idle+drain', 0, 'ECC errors'],
+    ['down', 0, 'Not responding'],
+  ]);
+  delete settings.runningJobs;
+  settings.gpusInUse = 0;
+  assert.equal((await machines())?.[1]?.[1], 0);
+});
+
 test('without a scheduler it says that there is none', async () => {
   using directory = temporaryDirectory();
   const { driver } = startKubernetes(directory.path, {}, null);
@@ -183,6 +211,9 @@ test('the lab file takes every one of these settings, and no other', () => {
     runningJobs: [job],
     machine: { gpuModel: 'H200', cpuCores: 192, memoryGib: 2048, ibSpeed: '400 Gb/sec' },
     nodesDown: 1,
+    nodesDrained: 1,
+    drainReason: 'a disk is slow',
+    gpusInUse: 5,
     loginMode: 'PerUser',
     silent: true,
     failure: 'the disk is full',

@@ -111,6 +111,33 @@ test('nodes are machines, ready when they take work', () => {
   });
 });
 
+test('GPUs in use and reasons are what slurmctld says, and unknown where it does not count whole GPUs', () => {
+  const machine = (more: string, state = 'MIXED') =>
+    machineOf(`NodeName=a1 Gres=gpu:h100:4(S:0-1),gpu:a100:2,shard:8 ${more}State=${state} OS=Linux 6.1`);
+  const used: [string, number | undefined][] = [
+    ['', undefined],
+    ['GresDrain=N/A GresUsed=gpu:h100:3(IDX:0,2-3),gpu:a100:1(IDX:0),shard:0 ', 4],
+    ['GresUsed=gpu:h100:0(IDX:N/A),gpu:a100:0 ', 0],
+    ['GresUsed=gpu:h100:1(IDX:0),shard:h100:2(1/2,1/2) ', undefined],
+    ['GresUsed=gpu:2,mps:50 ', undefined],
+    ['GresUsed=N/A ', undefined],
+  ];
+  for (const [more, count] of used) assert.equal(machine(more)?.gpusInUse, count, more);
+  assert.deepEqual([machine('')?.gpuCount, machine('')?.gpuModel], [6, 'h100']);
+  assert.equal(machineOf('NodeName=a1 Gres=(null) GresUsed= State=IDLE')?.gpusInUse, undefined);
+  const reason = (rest: string, state = 'IDLE+DRAIN') =>
+    machineOf(`NodeName=a1 Gres=(null) State=${state} ${rest}`)?.reason;
+  assert.equal(
+    reason('Reason=bad fan [left, rear] [root@2026-11-20T10:00:00] Comment=x'),
+    'bad fan [left, rear]',
+  );
+  assert.equal(reason('Reason=Not responding'), 'Not responding');
+  assert.equal(reason('Reason=x Comment=Reason=y'), 'x');
+  assert.equal(reason(`Reason=${'x'.repeat(999)}`)?.length, 200);
+  assert.equal(reason('Comment=fine'), undefined);
+  assert.equal(reason('Reason=was bad [root@2026-11-20T10:00:00]', 'IDLE'), undefined, 'it works again');
+});
+
 test('what is wanted goes in as data: nothing in it can become a line, a field or code', () => {
   assert.throws(() => scriptOf([['account', 'a\nb']]), /line end/);
   assert.throws(() => scriptOf([['account', 'a\tb']]), /tab/);

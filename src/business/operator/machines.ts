@@ -1,4 +1,5 @@
 /** The machines of clusters, as operators see them and let them work. */
+import { isRecent } from '../../domain/access-list.ts';
 import { isInService } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Machine } from '../../domain/machine.ts';
@@ -6,13 +7,14 @@ import type { CommandReply } from '../../domain/operation.ts';
 import { findCluster, raiseDesiredGeneration } from '../../store/clusters.ts';
 import { runCommand } from '../../store/commands.ts';
 import { findMachine, listMachines, updateMachineState } from '../../store/machines.ts';
+import { fromTime } from '../../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** The machines that a cluster reports, by name. */
 export async function operatorListMachines(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'operatorListMachines'>,
+  { caller, path, now }: BusinessRequest<'operatorListMachines'>,
 ): Promise<BusinessReply<'operatorListMachines'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const clusterId = path.clusterID.toLowerCase();
@@ -21,7 +23,7 @@ export async function operatorListMachines(
   }
   const machines = await listMachines(store.read, clusterId);
   machines.sort((a, b) => byName.compare(a.name, b.name));
-  return { machines: machines.map(machineBody) };
+  return { machines: machines.map((machine) => machineBody(machine, now)) };
 }
 
 /** Lets a machine work; one that may already stays as it is. */
@@ -46,6 +48,7 @@ async function setState(
   operation: string,
   state: 'admitted' | 'quarantined',
 ): Promise<CommandReply<BusinessReply<'operatorAdmitMachine'>>> {
+  const { now } = request;
   const machineId = request.path.machineID.toLowerCase();
   const known = await findMachine(deps.store.read, machineId);
   const home = known && (await findCluster(deps.store.read, known.clusterId));
@@ -69,21 +72,21 @@ async function setState(
         throw new DomainError('invalid_state', `The cluster of the machine is ${cluster?.state}.`);
       }
       if (machine.lifecycleState === state) {
-        return { result: machineBody(machine), about: { details: `${machine.name} stays ${state}` } };
+        return { result: machineBody(machine, now), about: { details: `${machine.name} stays ${state}` } };
       }
       await updateMachineState(tx, machineId, state);
       // What may run where is part of what the cluster is asked to be.
       await raiseDesiredGeneration(tx, machine.clusterId);
       const updated = (await findMachine(tx.db, machineId)) ?? machine;
       const details = `${machine.name}: ${machine.lifecycleState} → ${state}`;
-      return { result: machineBody(updated), about: { details } };
+      return { result: machineBody(updated, now), about: { details } };
     },
   });
 }
 
 const byName = new Intl.Collator('en', { numeric: true });
 
-function machineBody({ report, ...machine }: Machine): BusinessReply<'operatorAdmitMachine'> {
+function machineBody({ report, ...machine }: Machine, now: number): BusinessReply<'operatorAdmitMachine'> {
   const { gpuModel, gpuCount, cpuCores, memoryGib } = report ?? {};
   return {
     id: machine.id,
@@ -95,6 +98,9 @@ function machineBody({ report, ...machine }: Machine): BusinessReply<'operatorAd
     ...(cpuCores === undefined ? {} : { cpu_cores: cpuCores }),
     ...(memoryGib === undefined ? {} : { memory_gib: memoryGib }),
     ...(report === undefined ? {} : { ready: report.ready, phase: report.phase }),
+    ...(report?.gpusInUse === undefined ? {} : { gpus_in_use: report.gpusInUse }),
+    ...(report?.reason === undefined ? {} : { reason: report.reason }),
+    ...(machine.observedAt === null || isRecent(fromTime(machine.observedAt), now) ? {} : { stale: true }),
     ...(machine.observedAt === null ? {} : { observed_at: machine.observedAt }),
     created_at: machine.createdAt,
     updated_at: machine.updatedAt,

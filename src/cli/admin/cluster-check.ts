@@ -24,10 +24,16 @@ export async function describeCheck(json: Check): Promise<Answer> {
     const message = `${server || 'The API server'}: ${fault}\n${how}`;
     return { json, text: role, message, status: exitStatus.failure };
   }
-  const table = rights.many(json, json.rights).text;
+  const table = [rights.many(json, json.rights).text, ...(json.optional ?? []).map(describeOptional)].join(
+    '\n',
+  );
   if (lacking.length === 0) {
     return { json, text: table, message: `${who} has every right that is needed at ${server}.` };
   }
   const message = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
   return { json, text: role, message, status: exitStatus.failure };
+}
+
+function describeOptional({ right, allowed, use }: Check['optional'][number]): string {
+  return `It may${allowed ? '' : ' not'} ${right}, which it does without: ${allowed ? 'it says' : 'it cannot say'} ${use}.`;
 }

@@ -1,5 +1,6 @@
 /** `andromeda clusters`. */
 
+import { describeGpuUsage } from '../../domain/gpu-usage.ts';
 import { type Answer, printer } from '../answer.ts';
 import type { PlatformReader } from '../net/api.ts';
 import type { Platform } from '../net/operations.ts';
@@ -31,7 +32,20 @@ export function readOptions(
   return platform.get('/clusters/{clusterId}/options', { path: { clusterId: id }, query });
 }
 
-function details(cluster: Cluster, options: Platform['ClusterOptions'] | undefined): string {
+/** What of its GPUs is in use, as it last reported. */
+export function readUsage(
+  platform: PlatformReader,
+  { id, organization }: Pick<Cluster, 'id' | 'organization'>,
+): Promise<Platform['ClusterUsage']> {
+  const query = { businessOrgId: organization.id };
+  return platform.get('/clusters/{clusterId}/usage', { path: { clusterId: id }, query });
+}
+
+function details(
+  cluster: Cluster,
+  options: Platform['ClusterOptions'] | undefined,
+  usage: Platform['ClusterUsage'] | undefined,
+): string {
   const { platform, business, organization } = cluster;
   const scheduler = options?.scheduler;
   const storage = options?.storage;
@@ -53,11 +67,23 @@ function details(cluster: Cluster, options: Platform['ClusterOptions'] | undefin
       'Nodes',
       business && `${business.assigned_node_count} of ${business.expected_node_count ?? 'any number'}`,
     ],
+    ['GPUs', usage && describeUsage(usage)],
     ['Kubernetes', platform?.status.kubeletVersion || platform?.spec.version],
   ];
   // A table of names and values needs no heading.
   return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
 }
+
+/** The sum, and the machines that take no work, with the reason. */
+function describeUsage({ gpus, machines }: Platform['ClusterUsage']): string {
+  const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
+  const named = away.slice(0, mostNamed).map(({ name, reason }) => (reason ? `${name} (${reason})` : name));
+  const more = away.length > mostNamed ? [`${away.length - mostNamed} more`] : [];
+  const words = [...named, ...more].join(', ');
+  return `${describeGpuUsage(gpus)}${words === '' ? '' : `; out of work: ${words}`}`;
+}
+
+const mostNamed = 5;
 
 export const clusters: Noun = {
   name: 'clusters',
@@ -81,14 +107,16 @@ export const clusters: Noun = {
     }),
     reads<OrgOptions>({
       usage: 'show <cluster>',
-      summary: 'one cluster: its state, its scheduler, its storage',
+      summary: 'one cluster: its state, its scheduler, its storage, its free GPUs',
       example: 'clusters show alpha',
       flags: [orgFlag],
       formats: ['text', 'json', 'yaml'],
       async run({ api, platform, options }, wanted = ''): Promise<Answer> {
         const cluster = await findCluster({ api, platform }, wanted, options);
         const reported = await unless(['forbidden'], readOptions(platform, cluster));
-        return { json: { ...cluster, options: reported ?? null }, text: details(cluster, reported) };
+        const usage = await unless(['forbidden', 'notFound'], readUsage(platform, cluster));
+        const json = { ...cluster, options: reported ?? null, usage: usage ?? null };
+        return { json, text: details(cluster, reported, usage) };
       },
     }),
   ],

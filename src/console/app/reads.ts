@@ -89,6 +89,23 @@ async function readMachinePage(clusterId: string, businessOrgId: string, after?:
   );
 }
 
+/** What of a cluster's GPUs is in use. */
+export const readUsage = (clusterId: string, businessOrgId: string) =>
+  read(['usage', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
+    const params = { path: { clusterId }, query: { businessOrgId } };
+    return bodyOf(await platform.GET('/clusters/{clusterId}/usage', { params }));
+  });
+
+export type Usage = Awaited<ReturnType<NonNullable<ReturnType<typeof readUsage>['queryFn']>>>;
+
+/** Those of a cluster; null for who may not see reservations. */
+export const readReservations = (clusterId: string, orgID: string) =>
+  read(['reservations', orgID, clusterId], [`cluster/${clusterId}`, 'me'], async () => {
+    const answer = await business.GET('/organizations/{orgID}/reservations', { params: { path: { orgID } } });
+    if (answer.response.status === 403 || answer.response.status === 404) return null;
+    return bodyOf(answer).reservations.filter((one) => one.cluster_id === clusterId);
+  });
+
 export interface BrowserSession {
   id: string;
   current: boolean;

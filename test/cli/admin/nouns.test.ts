@@ -289,8 +289,8 @@ golden(
 );
 
 const machineTable = [
-  'NAME    STATE       READY  PHASE  GPUS  MODEL      CORES  MEMORY-GIB  ID',
-  'node-1  registered  yes    idle   8     H100 80GB  96     1024        11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
+  'NAME    STATE       READY  PHASE  GPUS  IN-USE  MODEL      CORES  MEMORY-GIB  REASON  ID',
+  'node-1  registered  yes    idle   8     -       H100 80GB  96     1024        -       11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
 ];
 golden(
   'admin machine lists, admits and quarantines the machines of a cluster',

@@ -25,19 +25,34 @@ const details = [
   'Storage quota    1.5TiB',
   'Storage ready    yes',
   'Nodes            2 of 4',
+  'GPUs             3 of 16 GPUs free; out of work: node-2 (bad fan)',
   'Kubernetes       1.33.1',
 ];
+const usageOfAlpha = `GET /clusters/${alphaId}/usage?${inPhysics}`;
 const optionsOfAlpha = `GET /clusters/${alphaId}/options?${inPhysics}`;
 golden(
   'clusters are listed, and shown by name, ID or the beginning of an ID',
-  { [optionsOfAlpha]: options },
+  {
+    [optionsOfAlpha]: options,
+    [usageOfAlpha]: {
+      gpus: { total: 16, free: 3, in_use: 5, away: 8, unknown: 0 },
+      machines: [
+        { name: 'node-1', takes_work: true },
+        { name: 'node-2', takes_work: false, reason: 'bad fan' },
+      ],
+    },
+  },
   [
     { args: ['clusters', 'list'], prints: clusterTable },
     { args: ['clusters', 'list', '--org', 'physics'], prints: clusterTable },
     { args: ['clusters', 'list', '--org', 'org_1'], prints: clusterTable },
-    { args: ['clusters', 'show', 'alpha'], asks: [optionsOfAlpha], prints: details },
-    { args: ['clusters', 'show', alphaId], asks: [optionsOfAlpha], prints: details },
-    { args: ['clusters', 'show', alphaId.slice(0, 8)], asks: [optionsOfAlpha], prints: details },
+    { args: ['clusters', 'show', 'alpha'], asks: [optionsOfAlpha, usageOfAlpha], prints: details },
+    { args: ['clusters', 'show', alphaId], asks: [optionsOfAlpha, usageOfAlpha], prints: details },
+    {
+      args: ['clusters', 'show', alphaId.slice(0, 8)],
+      asks: [optionsOfAlpha, usageOfAlpha],
+      prints: details,
+    },
   ],
 );
 
@@ -132,6 +147,7 @@ const machine = {
   hardware: { gpu_model: 'H100', gpu_count: 8, cpu_cores: 96, memory_gib: 1024 },
   observed: { ready: true, phase: 'idle', freshness: 'fresh', observed_at: 'x', generation: 1 },
 };
+const [node2, node3] = ['2', '3'].map((digit) => machine.id.replaceAll('1', digit));
 const machinesOfAlpha = `GET /clusters/${alphaId}/machines?${inPhysics}&limit=200`;
 golden(
   'machines come page by page, and what one reported too long ago is not shown as true',
@@ -139,21 +155,30 @@ golden(
     [machinesOfAlpha]: { items: [machine], next_page_token: 'n' },
     [`${machinesOfAlpha}&after=n`]: {
       items: [
-        { ...machine, name: 'node-2', observed: { ...machine.observed, freshness: 'stale' } },
-        { ...machine, name: 'node-3', hardware: {}, observed: undefined },
+        { ...machine, id: node2, name: 'node-2', observed: { ...machine.observed, freshness: 'stale' } },
+        { ...machine, id: node3, name: 'node-3', hardware: {}, observed: undefined },
+      ],
+    },
+    [usageOfAlpha]: {
+      gpus: { total: 16, free: 3, in_use: 5, away: 0, unknown: 8 },
+      machines: [
+        { id: machine.id, name: 'node-1', takes_work: true, gpu_count: 8, gpus_in_use: 5 },
+        { id: node2, name: 'node-2', takes_work: null, gpu_count: 8 },
+        { id: node3, name: 'node-3', takes_work: false, reason: 'bad fan' },
       ],
     },
   },
   [
     {
       args: ['machines', 'alpha'],
-      asks: [machinesOfAlpha, `${machinesOfAlpha}&after=n`],
+      asks: [machinesOfAlpha, `${machinesOfAlpha}&after=n`, usageOfAlpha],
       prints: [
-        'NAME    STATE     READY  PHASE  GPUS  MODEL  CORES  MEMORY-GIB  ID',
-        `node-1  admitted  yes    idle   8     H100   96     1024        ${machine.id}`,
-        `node-2  admitted  -      stale  8     H100   96     1024        ${machine.id}`,
-        `node-3  admitted  -      -      -     -      -      -           ${machine.id}`,
+        'NAME    STATE     READY  PHASE  GPUS  IN-USE  MODEL  CORES  MEMORY-GIB  REASON   ID',
+        `node-1  admitted  yes    idle   8     5       H100   96     1024        -        ${machine.id}`,
+        `node-2  admitted  -      stale  8     -       H100   96     1024        -        ${node2}`,
+        `node-3  admitted  -      -      -     -       -      -      -           bad fan  ${node3}`,
       ],
+      says: '3 of 16 GPUs free, and of 8 it is not known.',
     },
   ],
 );

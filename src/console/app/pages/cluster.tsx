@@ -5,10 +5,11 @@ import type { components } from '../../../api/platform.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Gpus, gpusOf, machineState } from '../parts/gpus.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Reservations } from '../parts/reservations.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
-import { type Machine, readCluster, readMachines, readOptions } from '../reads.ts';
+import { type Machine, readCluster, readMachines, readOptions, readUsage, type Usage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 import { Lifecycle } from './clusters.tsx';
 
@@ -22,12 +23,13 @@ export function ClusterPage() {
   const navigate = useNavigate({ from: '/clusters/$clusterId' });
   const cluster = useQuery(readCluster(clusterId, orgID));
   const machines = useQuery(readMachines(clusterId, orgID));
+  const usage = useQuery(readUsage(clusterId, orgID));
   const options = useQuery(readOptions(clusterId, orgID));
   const name = cluster.data?.spec.name ?? 'Cluster';
   return (
     <Page
       title={name}
-      sentence={machines.data && options.data && `${gpusOf(machines.data)}. ${reportOf(options.data)}`}
+      sentence={usage.data && options.data && `${gpusOf(usage.data)}. ${reportOf(options.data)}`}
     >
       <Loaded of={cluster}>
         {(known) => (
@@ -52,6 +54,7 @@ export function ClusterPage() {
           </Panel>
         )}
       </Loaded>
+      <Reservations clusterId={clusterId} />
       <Panel
         title="Machines"
         tools={
@@ -68,9 +71,10 @@ export function ClusterPage() {
               <Empty>It has reported no machine yet.</Empty>
             ) : (
               <>
-                <Gpus machines={list} />
+                {usage.data && <Gpus usage={usage.data} />}
                 <MachineTable
                   machines={list}
+                  usage={usage.data}
                   filter={filter ?? ''}
                   onFilter={(text) =>
                     void navigate({ search: (old) => withFilter(old, text), replace: true })
@@ -153,19 +157,24 @@ function Ready({ condition }: { condition: Condition | undefined }) {
 
 function MachineTable({
   machines,
+  usage,
   filter,
   onFilter,
 }: {
   machines: readonly Machine[];
+  usage: Usage | undefined;
   filter: string;
   onFilter: (text: string) => void;
 }) {
+  const used = new Map(usage?.machines.map((one) => [one.id, one]));
   return (
     <Table
       name="machines"
       rows={machines}
       id={(one) => one.id}
-      text={(one) => `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''}`}
+      text={(one) =>
+        `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''} ${used.get(one.id)?.reason ?? ''}`
+      }
       filter={filter}
       onFilter={onFilter}
       columns={[
@@ -174,9 +183,16 @@ function MachineTable({
           name: 'State',
           cell: (one) => {
             const { kind, word } = machineState(one);
-            return <State kind={kind}>{word}</State>;
+            const reason = used.get(one.id)?.reason;
+            return (
+              <div className="two">
+                <State kind={kind}>{word}</State>
+                {reason !== undefined && <span>{reason}</span>}
+              </div>
+            );
           },
         },
+        { name: 'In use', isNumber: true, cell: (one) => used.get(one.id)?.gpus_in_use ?? 'not known' },
         { name: 'GPUs', isNumber: true, cell: (one) => one.hardware.gpu_count ?? '–' },
         { name: 'Model', cell: (one) => one.hardware.gpu_model ?? '–' },
         { name: 'Cores', isNumber: true, cell: (one) => one.hardware.cpu_cores ?? '–' },

@@ -5,7 +5,8 @@ import { AsCommand } from '../parts/copy.tsx';
 import { Gpus, gpusOf } from '../parts/gpus.tsx';
 import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
-import { type ClusterItem, readClusters, readMachines, readOptions } from '../reads.ts';
+import { Reported } from '../parts/time.tsx';
+import { type ClusterItem, readClusters, readOptions, readUsage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function ClustersPage() {
@@ -62,7 +63,7 @@ export function Lifecycle({ cluster }: { cluster: ClusterItem }) {
 function ClusterCard({ cluster }: { cluster: ClusterItem }) {
   const { orgID } = useWho();
   const { id, spec } = cluster;
-  const machines = useQuery(readMachines(id, orgID));
+  const usage = useQuery(readUsage(id, orgID));
   const options = useQuery(readOptions(id, orgID));
   const value = options.data?.scheduler.configured.value;
   return (
@@ -86,14 +87,21 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           {value === 'sunk' ? 'Slurm' : value === 'kubernetes' ? 'Kubernetes' : ''} · {spec.site.name}
         </span>
       </p>
-      <Loaded of={machines}>
-        {(list) => (
+      <Loaded of={usage}>
+        {(known) => (
           <>
-            <p className="figure">{gpusOf(list)}</p>
-            <Gpus machines={list} />
+            <p className="figure">{gpusOf(known)}</p>
+            <Gpus usage={known} />
           </>
         )}
       </Loaded>
+      <p className="soft small">
+        {options.data && (
+          <>
+            Last report: <Reported clusterId={id} at={options.data.observedAt} />
+          </>
+        )}
+      </p>
     </Panel>
   );
 }

@@ -1,6 +1,9 @@
-/** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of its state. */
-import type { Machine } from '../reads.ts';
+/** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
+import { describeGpuUsage } from '../../../domain/gpu-usage.ts';
+import type { Machine, Usage } from '../reads.ts';
 import type { Kind } from './state.tsx';
+
+type MachineUse = Usage['machines'][number];
 
 /** What a machine is good for, in a word. */
 export function machineState({ lifecycle_state: state, observed }: Machine): { kind: Kind; word: string } {
@@ -11,51 +14,124 @@ export function machineState({ lifecycle_state: state, observed }: Machine): { k
   return { kind: 'good', word: observed.phase || 'Ready' };
 }
 
-/** A sentence such as "16 of 16 GPUs ready on 2 nodes". */
-export function gpusOf(machines: readonly Machine[]): string {
-  const count = (list: readonly Machine[]) =>
-    list.reduce((sum, { hardware }) => sum + (hardware.gpu_count ?? 0), 0);
-  const ready = machines.filter((machine) => machineState(machine).kind === 'good');
-  const all = count(machines);
+/** A sentence such as "11 of 16 GPUs free on 2 nodes". */
+export function gpusOf({ gpus, machines }: Usage): string {
   const nodes = `${machines.length} ${machines.length === 1 ? 'node' : 'nodes'}`;
   if (machines.length === 0) return 'No machine is known yet';
-  if (all === 0) return `${ready.length} of ${nodes} ready`;
-  return `${count(ready)} of ${all} GPUs ready on ${nodes}`;
+  if (gpus.total > 0) return `${describeGpuUsage(gpus)} on ${nodes}`;
+  return `${machines.filter(({ takes_work: takesWork }) => takesWork === true).length} of ${nodes} ready`;
 }
+
+type GpuState = 'free' | 'used' | 'away' | 'unknown';
+
+/** What each GPU of a machine is: those that are held first. */
+function statesOf({
+  gpu_count: count = 0,
+  gpus_in_use: inUse,
+  takes_work: takesWork,
+}: MachineUse): GpuState[] {
+  const held = Math.min(inUse ?? 0, count);
+  const left = takesWork === false ? 'away' : takesWork === null || inUse === undefined ? 'unknown' : 'free';
+  return Array.from({ length: count }, (_, index) => (index < held ? 'used' : left));
+}
+
+const words: Record<GpuState, string> = {
+  free: 'free',
+  used: 'in use',
+  away: 'out of work',
+  unknown: 'not known',
+};
 
 const mostNodes = 64;
 const mostGpus = 16;
 
-export function Gpus({ machines }: { machines: readonly Machine[] }) {
+export function Gpus({ usage }: { usage: Usage }) {
+  const { machines, gpus } = usage;
   if (machines.length === 0) return null;
   const shown = machines.slice(0, mostNodes);
   return (
-    <figure className="gpus" role="img" aria-label={gpusOf(machines)}>
-      {shown.map((machine) => {
-        const { kind, word } = machineState(machine);
-        const count = Math.max(1, Math.min(machine.hardware.gpu_count ?? 1, mostGpus));
-        return (
-          <div key={machine.id} className={`node ${kind}`} title={`${machine.name}: ${word}`}>
-            <span className="name">{machine.name}</span>
-            <svg viewBox={`0 0 ${count * 12} 12`} width={count * 12} height={12} aria-hidden="true">
-              {Array.from({ length: count }, (_, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: squares have no identity
-                <Square key={index} x={index * 12} kind={kind} />
-              ))}
-            </svg>
-          </div>
-        );
-      })}
-      {machines.length > shown.length && <p className="soft">and {machines.length - shown.length} more</p>}
-    </figure>
+    <>
+      <figure className="gpus" role="img" aria-label={gpusOf(usage)}>
+        {shown.map((machine) => (
+          <Node key={machine.id} machine={machine} />
+        ))}
+        {machines.length > shown.length && <p className="soft">and {machines.length - shown.length} more</p>}
+      </figure>
+      {gpus.total > 0 && <Legend gpus={gpus} />}
+      <Away machines={machines} />
+    </>
   );
 }
 
-function Square({ x, kind }: { x: number; kind: Kind }) {
+function Node({ machine }: { machine: MachineUse }) {
+  const all = statesOf(machine);
+  // A node without GPUs is one square: whether it works.
+  const own: GpuState =
+    machine.takes_work === true ? 'free' : machine.takes_work === false ? 'away' : 'unknown';
+  const states = all.length === 0 ? [own] : all.slice(0, mostGpus);
+  const count = (state: GpuState) => all.filter((one) => one === state).length;
+  const told = (Object.keys(words) as GpuState[]).filter((state) => count(state) > 0);
+  const title = [
+    machine.name,
+    ...told.map((state) => `${count(state)} ${words[state]}`),
+    machine.reason ?? [],
+  ].flat();
   return (
-    <>
+    <div className="node" title={title.join(', ')}>
+      <span className="name">{machine.name}</span>
+      <svg viewBox={`0 0 ${states.length * 12} 12`} width={states.length * 12} height={12} aria-hidden="true">
+        {states.map((state, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: squares have no identity
+          <Square key={index} x={index * 12} state={state} />
+        ))}
+      </svg>
+      {all.length > mostGpus && <span className="soft">+{all.length - mostGpus}</span>}
+    </div>
+  );
+}
+
+function Square({ x, state }: { x: number; state: GpuState }) {
+  return (
+    <g className={state}>
       <rect x={x + 1} y="1" width="9" height="9" rx="1.5" />
-      {kind !== 'good' && <path d={`M${x + 1.5} 9.5 ${x + 9.5} 1.5`} className="cross" />}
-    </>
+      {state === 'away' && <path d={`M${x + 1.5} 9.5 ${x + 9.5} 1.5`} />}
+      {state === 'used' && <rect className="dot" x={x + 3.5} y="3.5" width="4" height="4" />}
+    </g>
+  );
+}
+
+function Legend({ gpus: { free, in_use: used, away, unknown } }: Pick<Usage, 'gpus'>) {
+  const counts = { free, used, away, unknown };
+  return (
+    <ul className="legend">
+      {(Object.keys(words) as GpuState[])
+        .filter((state) => counts[state] > 0)
+        .map((state) => (
+          <li key={state}>
+            <svg className="gpu-key" viewBox="0 0 12 12" aria-hidden="true">
+              <Square x={0} state={state} />
+            </svg>
+            {counts[state]} {words[state]}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+const mostNamed = 5;
+
+/** The nodes that take no work, each with the reason that somebody gave. */
+function Away({ machines }: { machines: readonly MachineUse[] }) {
+  const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
+  if (away.length === 0) return null;
+  return (
+    <ul className="away small">
+      {away.slice(0, mostNamed).map(({ id, name, reason }) => (
+        <li key={id}>
+          <b>{name}</b> takes no work{reason === undefined ? '.' : `: ${reason}`}
+        </li>
+      ))}
+      {away.length > mostNamed && <li>and {away.length - mostNamed} more nodes</li>}
+    </ul>
   );
 }

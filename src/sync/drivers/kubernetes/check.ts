@@ -1,5 +1,10 @@
 /** Which of the rights that we need an API server gives us: asked right by right, since nothing else is certain. */
-import { type KubernetesCheck, leastPrivilege, neededRights } from '../../../domain/kubernetes-rights.ts';
+import {
+  type KubernetesCheck,
+  leastPrivilege,
+  neededRights,
+  optionalRights,
+} from '../../../domain/kubernetes-rights.ts';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
 import { describeRight, KubernetesError, meaningOf, type Right } from '../../../domain/kubernetes-status.ts';
 import { forEach } from './bindings.ts';
@@ -18,6 +23,7 @@ export async function checkKubernetes(
     user: null,
     fault: null,
     rights: [],
+    optional: [],
     cluster_role: leastPrivilege(roleIds),
   };
   let client: KubernetesClient | undefined;
@@ -27,6 +33,13 @@ export async function checkKubernetes(
     check.server = client.server;
     check.user = await whoAmI(client, signal);
     check.rights = await askRights(client, neededRights(roleIds), signal);
+    const more = optionalRights.map(({ use: _use, ...right }) => right);
+    const allowed = await askRights(client, more, signal);
+    check.optional = optionalRights.map(({ use }, index) => ({
+      right: allowed[index]?.right ?? '',
+      allowed: allowed[index]?.allowed === true,
+      use,
+    }));
   } catch (error) {
     check.fault = reasonOf(error);
   } finally {

@@ -4,7 +4,7 @@
  * there is handed to it, and what is there is read each time, so that the next pass completes one that was aborted.
  *
  *   apply:   access → wanted bindings → list ours → plan → write; beside it, watches that ask for a pass (`watch.ts`)
- *   observe: /readyz, /version, nodes, storage → report
+ *   observe: /readyz, /version, nodes, storage, pods → report
  */
 import type { UsernameRule } from '../../../domain/kubernetes-bindings.ts';
 import type { KubernetesSettings } from '../../../domain/kubernetes-settings.ts';
@@ -16,6 +16,7 @@ import type { KubernetesClient } from './client.ts';
 import { Connection } from './connection.ts';
 import { createFaults } from './faults.ts';
 import { type ClusterView, observeCluster } from './observe.ts';
+import { PodCounter } from './pods.ts';
 import { reasonOf } from './reason.ts';
 
 export interface KubernetesOptions {
@@ -31,6 +32,7 @@ export interface KubernetesOptions {
 export function createKubernetesDriver(options: KubernetesOptions): KubernetesDriver {
   const { name, settings } = options;
   const connection = new Connection(settings);
+  const pods = new PodCounter();
   const rule = { ...options.rule, prefix: settings.usernamePrefix };
   const applier = new BindingApplier({ ...options, rule, connection });
   const unreachable = (error: unknown) =>
@@ -56,10 +58,12 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
       }
       const faults = createFaults();
       const { subVolumeGroup } = settings;
-      const view = await observeCluster(client, { subVolumeGroup, faults }, signal).catch(async (error) => {
-        await connection.close();
-        throw unreachable(error);
-      });
+      const view = await observeCluster(client, { subVolumeGroup, faults, pods }, signal).catch(
+        async (error) => {
+          await connection.close();
+          throw unreachable(error);
+        },
+      );
       if (view.ready.reason === 'CredentialsRefused') await connection.close();
       return reportOf(view, client, settings, faults.text() ?? null);
     },

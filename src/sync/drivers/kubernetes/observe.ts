@@ -1,6 +1,7 @@
 /** Observes a cluster through its API server: the same few requests, whatever its size. */
 import {
   apiReadiness,
+  gpuOf,
   machineOf,
   type Node,
   oldestKubelet,
@@ -11,6 +12,7 @@ import { KubernetesError, meaningOf } from '../../../domain/kubernetes-status.ts
 import type { ConditionReport, MachineReport, StorageReport } from '../../../domain/manifest.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
+import type { PodCounter } from './pods.ts';
 
 export interface ClusterView {
   ready: ConditionReport;
@@ -23,7 +25,7 @@ export interface ClusterView {
 /** Throws what the network says where the API server does not answer. */
 export async function observeCluster(
   client: KubernetesClient,
-  { subVolumeGroup, faults }: { subVolumeGroup: string | undefined; faults: Faults },
+  { subVolumeGroup, faults, pods }: { subVolumeGroup: string | undefined; faults: Faults; pods: PodCounter },
   signal: AbortSignal,
 ): Promise<ClusterView> {
   const refusals: KubernetesError[] = [];
@@ -68,13 +70,15 @@ export async function observeCluster(
       rook('cephfilesystems'),
       rook('cephfilesystemsubvolumegroups'),
     ]);
+  // Only then is there something to count.
+  const use = nodes?.some((node) => gpuOf(node)) ? await pods.count(client, signal) : undefined;
   const kubeletVersion = nodes && oldestKubelet(nodes);
   const facts = { cephClusters, cephFilesystems, subVolumeGroups, storageClasses, subVolumeGroup };
   return {
     ready: conditionOf(readiness, refusals),
     ...(version?.gitVersion === undefined ? {} : { version: version.gitVersion }),
     ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
-    ...(nodes === undefined ? {} : { machines: nodes.map(machineOf) }),
+    ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
     storage: storageOf(facts),
   };
 }

@@ -233,6 +233,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
   #report(settings: SimulatedSettings, loginNodes: LoginNodeReport[]): SlurmReport {
     const { manifestGeneration, desiredGeneration, listVersion, accounts = [], startedAt } = this.#state;
     const { name, loginNodeRefusal } = this.#options;
+    const runningJobs = this.#state.jobsEnded ? [] : (settings.runningJobs ?? []);
     const refused = this.#refused ?? (loginNodeRefusal === undefined ? undefined : desiredGeneration);
     const provisioned = isProvisioned(settings, startedAt, Date.now());
     const scheduler = schedulerReport('sunk', settings, { provisioned, refused });
@@ -245,8 +246,8 @@ class SimulatedSlurmDriver implements SlurmDriver {
       scheduler: rejected ? { ...scheduler, ready: rejectionCondition(rejected) } : scheduler,
       storage: storageReport('sunk', settings),
       kubernetes: kubernetesReport(name, settings, provisioned),
-      machines: machineReports(name, settings),
-      runningJobs: this.#state.jobsEnded ? [] : (settings.runningJobs ?? []),
+      machines: machineReports(name, settings, runningJobs),
+      runningJobs,
       loginMode: settings.loginMode ?? 'Shared',
       loginNodes,
       accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => ({

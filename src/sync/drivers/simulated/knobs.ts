@@ -3,6 +3,7 @@ import type {
   ConditionReport,
   KubernetesReport,
   MachineReport,
+  RunningJob,
   SchedulerReport,
   StorageReport,
 } from '../../../domain/manifest.ts';
@@ -18,15 +19,31 @@ export function isProvisioned(settings: SimulatedSettings, startedAt: number, no
   return now - startedAt >= (settings.provisionMs ?? 0);
 }
 
-export function machineReports(name: string, settings: SimulatedSettings): MachineReport[] {
-  const { computeNodes, gpusPerNode, nodesDown = 0, machine } = settings;
+/** A job of `runningJobs` holds the whole of its machines; `gpusInUse` fills those that are left, one after the other. */
+export function machineReports(
+  name: string,
+  settings: SimulatedSettings,
+  jobs: readonly RunningJob[] = settings.runningJobs ?? [],
+): MachineReport[] {
+  const { computeNodes, gpusPerNode, nodesDown = 0, nodesDrained = 0, machine } = settings;
+  const { gpusInUse: others = 0, drainReason = 'Drained' } = settings;
+  const taken = new Set(jobs.flatMap(({ machines }) => machines));
+  let left = others;
   return Array.from({ length: computeNodes }, (_, index) => {
+    const own = `${name}-${index + 1}`;
     const isDown = index >= computeNodes - nodesDown;
+    const isDrained = !isDown && index >= computeNodes - nodesDown - nodesDrained;
+    const isTaken = !isDown && taken.has(own);
+    const inUse = isTaken ? gpusPerNode : isDown || isDrained ? 0 : Math.min(left, gpusPerNode);
+    if (!isTaken) left -= inUse;
+    const busy = inUse === 0 && !isTaken ? 'idle' : inUse < gpusPerNode ? 'mixed' : 'allocated';
     return {
-      name: `${name}-${index + 1}`,
-      ready: !isDown,
-      phase: isDown ? 'down' : 'idle',
+      name: own,
+      ready: !isDown && !isDrained,
+      phase: isDown ? 'down' : isDrained ? `${busy}+drain` : busy,
       gpuCount: gpusPerNode,
+      gpusInUse: inUse,
+      ...(isDown ? { reason: 'Not responding' } : isDrained ? { reason: drainReason } : {}),
       ...machine,
     };
   });

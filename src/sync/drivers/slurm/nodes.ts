@@ -7,18 +7,50 @@ export function machineOf(line: string): MachineReport | undefined {
   const name = field('NodeName');
   if (!name) return undefined;
   const state = field('State') ?? 'UNKNOWN';
-  const gres = /(?:^|,)gpu(?::([A-Za-z0-9_.-]+))?:(\d+)/.exec(field('Gres') ?? '');
+  const gpus = gpusIn(field('Gres') ?? '');
+  const ready = takesWork(state);
+  const gpusInUse = gpus.count === undefined ? undefined : gpusInUseOf(line);
+  const reason = ready ? undefined : reasonOf(line);
   const cpus = Number(field('CPUTot'));
   const megabytes = Number(field('RealMemory'));
   return {
     name,
-    ready: takesWork(state),
+    ready,
     phase: state.toLowerCase(),
-    ...(gres?.[1] === undefined ? {} : { gpuModel: gres[1] }),
-    ...(gres ? { gpuCount: Number(gres[2]) } : {}),
+    ...(gpus.model === undefined ? {} : { gpuModel: gpus.model }),
+    ...(gpus.count === undefined ? {} : { gpuCount: gpus.count }),
+    ...(gpusInUse === undefined ? {} : { gpusInUse }),
+    ...(reason === undefined ? {} : { reason }),
     ...(cpus > 0 ? { cpuCores: cpus } : {}),
     ...(megabytes > 0 ? { memoryGib: Math.floor(megabytes / 1024) } : {}),
   };
+}
+
+/** The GPUs in a list such as `gpu:h100:8(S:0-1),shard:64`: of the first model, and how many of all. */
+function gpusIn(gres: string): { model: string | undefined; count: number | undefined } {
+  const found = [...gres.matchAll(/(?:^|,)gpu(?::([A-Za-z0-9_.-]+))?:(\d+)/g)];
+  const count = found.reduce((sum, [, , number]) => sum + Number(number), 0);
+  return { model: found[0]?.[1], count: found.length === 0 ? undefined : count };
+}
+
+/**
+ * How many GPUs jobs hold, as slurmctld counts them; undefined where it does not say. A GPU that is given away in parts
+ * is in use, and is not counted as one: then it is not known either.
+ */
+function gpusInUseOf(line: string): number | undefined {
+  const used = /(?:^| )GresUsed=(\S*)/.exec(line)?.[1];
+  if (used === undefined || /(?:^|,)(?:shard|mps)(?::[A-Za-z0-9_.-]+)?:[1-9]/.test(used)) return undefined;
+  return gpusIn(used).count;
+}
+
+const mostReason = 200;
+
+/** What was said when the node was taken out of work, without who said it and when. */
+function reasonOf(line: string): string | undefined {
+  const text = / Reason=(.*)$/.exec(line)?.[1] ?? '';
+  const [said = ''] = text.split(/ \[[^\s@\]]+@[^\s\]]+\]| (?:Comment|Extra|ReservationName|InstanceId)=/, 1);
+  const reason = said.trim();
+  return reason === '' ? undefined : reason.slice(0, mostReason);
 }
 
 function takesWork(state: string): boolean {

@@ -71,7 +71,7 @@ observe_controller() {
     emit controller down "$(last_errors)"
     return 0
   fi
-  timeout 20 scontrol -o show nodes 2> /dev/null | sed "s/^/node$tab/"
+  timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
   timeout 20 squeue -h -t running,suspended -o '%A|%u|%N|%j' 2> /dev/null | head -n 2000 | sed "s/^/job$tab/"
   has_accounting || return 0
   cluster=$(conf_value ClusterName) organization=$(rows organization)

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeGpuUsage, gpuUsage, type MachineUse } from '../../src/domain/gpu-usage.ts';
+import { mergeMachines } from '../../src/domain/merged-report.ts';
+
+const machine = (takesWork: MachineUse['takesWork'], gpusInUse?: number, gpuCount = 8): MachineUse => ({
+  gpuCount,
+  gpusInUse,
+  takesWork,
+});
+
+test('every GPU is free, held, away or unknown, and only what is known is free', () => {
+  const sum = (...machines: MachineUse[]) => gpuUsage(machines);
+  assert.deepEqual(sum(machine(true, 5), machine(true, 0)), {
+    total: 16,
+    free: 11,
+    inUse: 5,
+    away: 0,
+    unknown: 0,
+  });
+  assert.deepEqual(sum(machine(false, 3), machine(false)), {
+    total: 16,
+    free: 0,
+    inUse: 3,
+    away: 13,
+    unknown: 0,
+  });
+  assert.deepEqual(sum(machine(true), machine('unknown', 2), machine(true, 8)), {
+    total: 24,
+    free: 0,
+    inUse: 8,
+    away: 0,
+    unknown: 16,
+  });
+  // More than there are, as while a cluster's nodes change.
+  assert.deepEqual(sum(machine(true, 9)), { total: 8, free: 0, inUse: 8, away: 0, unknown: 0 });
+});
+
+test('a sentence counts nothing as free that may not be', () => {
+  const words = (total: number, free: number, unknown: number) => describeGpuUsage({ total, free, unknown });
+  assert.equal(words(16, 11, 0), '11 of 16 GPUs free');
+  assert.equal(words(16, 3, 8), '3 of 16 GPUs free, and of 8 it is not known');
+  assert.equal(words(16, 0, 16), '16 GPUs; how many are free is not known');
+  assert.equal(words(0, 0, 0), 'No GPUs are known');
+});
+
+test('of a machine that Slurm runs on Kubernetes, Slurm says what is in use', () => {
+  const one = { name: 'a', ready: true, phase: 'idle', gpuCount: 8 };
+  const pods = { ...one, phase: 'Ready', gpusInUse: 8, reason: 'x', gpuModel: 'H100' };
+  assert.deepEqual(mergeMachines([one], [pods]), [{ ...one, gpuModel: 'H100' }]);
+  assert.deepEqual(mergeMachines([{ ...one, gpusInUse: 2 }], [pods])[0]?.gpusInUse, 2);
+  assert.deepEqual(mergeMachines([], [pods]), [pods]);
+});

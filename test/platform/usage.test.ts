@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alpha, eventually, startTestApp } from '../support/app.ts';
+import { setCluster, setSimulated, silence } from './support.ts';
+
+test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
+  await using service = await startTestApp();
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const usage = async () =>
+    (await service.platform(`/clusters/${alpha}/usage?businessOrgId=${org}`, { as: 'bob' })).body;
+  await setSimulated(service, alpha, {
+    computeNodes: 11,
+    gpusInUse: 5,
+    nodesDrained: 1,
+    drainReason: 'ECC <b>errors</b>',
+  });
+  const { gpus, machines } = await eventually(usage, (body) => body.gpus?.in_use === 5);
+  assert.deepEqual(gpus, { total: 88, free: 75, in_use: 5, away: 8, unknown: 0 });
+  assert.deepEqual(
+    machines.map(({ name }: { name: string }) => name),
+    Array.from({ length: 11 }, (_, index) => `alpha-${index + 1}`),
+  );
+  const { id, observed_at: _at, ...last } = machines.at(-1);
+  assert.deepEqual(last, {
+    name: 'alpha-11',
+    takes_work: false,
+    gpu_count: 8,
+    gpus_in_use: 0,
+    reason: 'ECC <b>errors</b>',
+  });
+  // What an operator keeps from work is not free either.
+  const first = machines[0].id;
+  await service.write(`/operator/machines/${first}/quarantine`, { as: 'root', reason: 'ECC errors' });
+  const kept = await usage();
+  assert.deepEqual(kept.gpus, { total: 88, free: 72, in_use: 5, away: 11, unknown: 0 });
+  assert.equal(kept.machines[0].reason, 'An operator keeps it from work');
+  assert.equal(kept.machines.at(-1).id, id);
+
+  // Old is not now.
+  await silence(service, alpha);
+  service.advance(300_000);
+  const old = await usage();
+  assert.deepEqual(old.gpus, { total: 88, free: 0, in_use: 0, away: 0, unknown: 88 });
+  assert.deepEqual(
+    [old.machines[1].takes_work, old.machines[1].gpus_in_use, old.machines.at(-1).reason],
+    [null, undefined, undefined],
+  );
+  await setCluster(service, alpha, { state: 'released' });
+  assert.deepEqual((await usage()).machines, []);
+});
