@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
+import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -46,42 +45,7 @@ after(async () => {
   await app[Symbol.asyncDispose]();
 });
 
-/** A page that a person is signed in with, and what the browser complained of meanwhile. */
-async function withPerson(
-  name: string,
-  use: (page: Page, complaints: string[]) => Promise<void>,
-  viewport = { width: 1280, height: 800 },
-): Promise<void> {
-  await browser.withPage(
-    async (page) => {
-      const complaints: string[] = [];
-      page.on('console', (message) => {
-        if (/policy|trusted|refused to/i.test(message.text())) complaints.push(message.text());
-      });
-      page.on('pageerror', (error) => complaints.push(error.message));
-      await page.goto(app.url);
-      await page.getByLabel('Email').fill(`${name}@physics.example`);
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('Live', { exact: true }).waitFor();
-      await use(page, complaints);
-      assert.deepEqual(complaints, []);
-    },
-    viewport,
-    true,
-  );
-}
-
-/** Goes to a page as a link does, without loading everything again. Each page has a heading of its own. */
-async function show(page: Page, path: string): Promise<void> {
-  const heading = page.getByRole('heading', { level: 1 });
-  const isOther = new URL(page.url()).pathname !== path.split('?')[0];
-  const old = isOther ? await heading.innerText() : undefined;
-  await page.evaluate(
-    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
-  );
-  await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
-}
+const withPerson: WithPerson = (name, use) => withPageOf({ app, browser }, name, use);
 
 test('on her first day a member registers a key, sees it arrive, and has the line to copy', {
   skip: noBrowser,
@@ -128,9 +92,6 @@ test('names from outside are text', { skip: noBrowser }, async () => {
   });
 });
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-
 test('axe finds nothing on any page in either scheme, and every page fits a narrow screen', {
   skip: noBrowser,
 }, async () => {
@@ -144,27 +105,6 @@ test('axe finds nothing on any page in either scheme, and every page fits a narr
     }
   });
 });
-
-/** Axe finds nothing in either scheme, and the page fits a narrow screen. */
-async function checkPage(page: Page, path: string): Promise<void> {
-  await page.setViewportSize({ width: 1280, height: 800 });
-  // The page's policy lets nothing wait in it.
-  const reading = page.locator('.loading');
-  while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.evaluate(axe);
-    const found = (await page.evaluate(
-      `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
-        violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
-    )) as string[];
-    assert.deepEqual(found, [], `${path}, ${colorScheme}`);
-  }
-  await page.setViewportSize({ width: 320, height: 640 });
-  const width = await page.evaluate('document.documentElement.scrollWidth');
-  assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
-  await page.setViewportSize({ width: 1280, height: 800 });
-}
 
 test('with the keyboard: the palette, the help, and signing out at the issuer too', {
   skip: noBrowser,

@@ -79,8 +79,8 @@ function describeUsage({ gpus, machines }: Platform['ClusterUsage']): string {
   const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
   const named = away.slice(0, mostNamed).map(({ name, reason }) => (reason ? `${name} (${reason})` : name));
   const more = away.length > mostNamed ? [`${away.length - mostNamed} more`] : [];
-  const words = [...named, ...more].join(', ');
-  return `${describeGpuUsage(gpus)}${words === '' ? '' : `; out of work: ${words}`}`;
+  const list = [...named, ...more].join(', ');
+  return `${describeGpuUsage(gpus)}${list === '' ? '' : `; out of work: ${list}`}`;
 }
 
 const mostNamed = 5;

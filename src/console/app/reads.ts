@@ -98,12 +98,12 @@ export const readUsage = (clusterId: string, businessOrgId: string) =>
 
 export type Usage = Awaited<ReturnType<NonNullable<ReturnType<typeof readUsage>['queryFn']>>>;
 
-/** Those of a cluster; null for who may not see reservations. */
-export const readReservations = (clusterId: string, orgID: string) =>
+/** Of an organization; null for who may not see reservations. Read again with the cluster that they are shown with. */
+export const readReservations = (orgID: string, clusterId: string) =>
   read(['reservations', orgID, clusterId], [`cluster/${clusterId}`, 'me'], async () => {
     const answer = await business.GET('/organizations/{orgID}/reservations', { params: { path: { orgID } } });
     if (answer.response.status === 403 || answer.response.status === 404) return null;
-    return bodyOf(answer).reservations.filter((one) => one.cluster_id === clusterId);
+    return bodyOf(answer).reservations;
   });
 
 export interface BrowserSession {

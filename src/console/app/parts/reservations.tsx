@@ -11,9 +11,10 @@ const mostEnded = 3;
 
 export function Reservations({ clusterId }: { clusterId: string }) {
   const { orgID } = useWho();
-  const { data } = useQuery(readReservations(clusterId, orgID));
+  const all = useQuery(readReservations(orgID, clusterId));
+  const data = (all.data ?? []).filter((one) => one.cluster_id === clusterId);
   // Without the permission there is nothing to say, and nothing to do.
-  if (!data || data.length === 0) return null;
+  if (data.length === 0) return null;
   const active = data.filter(({ state }) => state === 'active');
   const ended = data.filter(({ state }) => state === 'ended').slice(-mostEnded);
   return (

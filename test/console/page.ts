@@ -1,0 +1,74 @@
+/** Pages of the console in a real browser: signing in, going from one to the next, and what holds for every one. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import type { Browser } from '../support/browser.ts';
+import { type ConsoleApp, password } from './harness.ts';
+
+export type WithPerson = (
+  name: string,
+  use: (page: Page, complaints: string[]) => Promise<void>,
+) => Promise<void>;
+
+/** A page that a person is signed in with, and what the browser complained of meanwhile. */
+export async function withPageOf(
+  { app, browser }: { app: ConsoleApp; browser: Browser },
+  name: string,
+  use: (page: Page, complaints: string[]) => Promise<void>,
+  viewport = { width: 1280, height: 800 },
+): Promise<void> {
+  await browser.withPage(
+    async (page) => {
+      const complaints: string[] = [];
+      page.on('console', (message) => {
+        if (/policy|trusted|refused to/i.test(message.text())) complaints.push(message.text());
+      });
+      page.on('pageerror', (error) => complaints.push(error.message));
+      await page.goto(app.url);
+      await page.getByLabel('Email').fill(`${name}@physics.example`);
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText('Live', { exact: true }).waitFor();
+      await use(page, complaints);
+      assert.deepEqual(complaints, []);
+    },
+    viewport,
+    true,
+  );
+}
+
+/** Goes to a page as a link does, without loading everything again. Each page has a heading of its own. */
+export async function show(page: Page, path: string): Promise<void> {
+  const heading = page.getByRole('heading', { level: 1 });
+  const isOther = new URL(page.url()).pathname !== path.split('?')[0];
+  const old = isOther ? await heading.innerText() : undefined;
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  );
+  await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Axe finds nothing in either scheme, and the page fits a narrow screen. */
+export async function checkPage(page: Page, path: string): Promise<void> {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  // The page's policy lets nothing wait in it.
+  const reading = page.locator('.loading');
+  while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(axe);
+    const found = (await page.evaluate(
+      `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
+    )) as string[];
+    assert.deepEqual(found, [], `${path}, ${colorScheme}`);
+  }
+  await page.setViewportSize({ width: 320, height: 640 });
+  const width = await page.evaluate('document.documentElement.scrollWidth');
+  assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
