@@ -39,10 +39,10 @@ function checkDirectory(directory: string): Finding {
     );
   if (!isAllowed(directory, constants.R_OK | constants.W_OK | constants.X_OK))
     return wrong(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
-  if (stats.mode & 0o002)
+  if (stats.mode & 0o022)
     return warn(
       about,
-      `backup.to: ${directory} can be written by everybody, who can then put a backup of their own there. chmod o-w ${directory}`,
+      `backup.to: ${directory} can be written by ${stats.mode & 0o002 ? 'everybody' : 'its group'}, who can then put a backup of their own there. chmod go-w ${directory}`,
     );
   return ok(about, `To ${directory}.`);
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
+import { leadsInto } from '../config/secret-files.ts';
 import { DomainError } from '../domain/error.ts';
 import { makeDataDir, requireOwner } from '../store/lock.ts';
 import type { Restored } from '../store/restore.ts';
@@ -48,6 +49,7 @@ export async function backup(
       ...waiting,
     };
     if (file === undefined) return keep(installation, from);
+    requireOutside(resolve(file), dataDir);
     const { writeBackup } = await import('../store/backup.ts');
     const { bytes, missing } = await writeBackup(dataDir, resolve(file), from);
     sayMissing(missing);
@@ -55,6 +57,15 @@ export async function backup(
 name, keys included: keep it as secret.
 `;
   });
+}
+
+/** What is in the data directory is lost with it, and would be in the next backup again. */
+function requireOutside(file: string, dataDir: string): void {
+  if (leadsInto(file, dataDir))
+    throw new DomainError(
+      'invalid_request',
+      `${file} is in the data directory, and would be lost with it. Name a file elsewhere, better on another disk.`,
+    );
 }
 
 async function keep(

@@ -1,7 +1,15 @@
 /** `andromeda backup` and `restore`: what they say, beside a service that runs. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import pty from 'node-pty';
@@ -89,6 +97,20 @@ test('what cannot be backed up or restored is one sentence on stderr', async () 
   const [status, , stderr] = said('backup', 'file', '--config', 'wrong.yaml');
   assert.equal(status, 1);
   assert.match(String(stderr), /^andromeda: wrong\.yaml: dataDirectory is not a setting; /);
+});
+
+test('a backup does not go into the data directory that it is of, by whatever name', () => {
+  using place = temporaryDirectory();
+  mkdirSync(join(place.path, 'data', 'keys'), { recursive: true });
+  symlinkSync('data', join(place.path, 'link'));
+  for (const file of ['data/copy', 'link/keys/copy']) {
+    const [status, , stderr] = andromeda(place.path, 'backup', file, '--data', 'data');
+    assert.equal(status, 1);
+    assert.match(
+      String(stderr),
+      / is in the data directory, and would be lost with it\. Name a file elsewhere/,
+    );
+  }
 });
 
 test('what is no file is not restored, whatever else it is, and the data directory is not blamed for it', () => {

@@ -71,9 +71,17 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
     await own.run('backup', '--list').then(({ status, stdout, stderr }) => [status, stdout, stderr]),
     [0, '', 'There is none yet.\n'],
   );
-  chmodSync(place, 0o777);
-  const open = await own.run('check', '--quiet');
-  assert.match(open.stdout, /^warn +backup +backup\.to: .*\/backups can be written by everybody/m);
+  for (const [mode, who] of [
+    [0o777, 'everybody'],
+    [0o770, 'its group'],
+  ] as const) {
+    chmodSync(place, mode);
+    const open = await own.run('check', '--quiet');
+    assert.match(
+      open.stdout,
+      new RegExp(`^warn +backup +backup\\.to: .*/backups can be written by ${who}`, 'm'),
+    );
+  }
   chmodSync(place, 0o700);
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
