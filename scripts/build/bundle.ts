@@ -6,11 +6,12 @@
  * a process and nothing else.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { partsKey } from './executable/parts.ts';
 import { stampOf } from './stamp.ts';
+import { missingFor, type Target, thisMachine } from './target.ts';
 
 /** Files whose dynamic imports begin parts. */
 const entries = [
@@ -35,7 +36,7 @@ export interface Bundle {
 }
 
 /** Bundles the program below `root`. Throws where a module is missing, or asks where its own file is. */
-export async function bundleProgram(root: string): Promise<Bundle> {
+export async function bundleProgram(root: string, target: Target = thisMachine(root)): Promise<Bundle> {
   const addons = new Map<string, string>();
   const waiting = new Set(workers);
   const options: BuildOptions = {
@@ -56,7 +57,7 @@ export async function bundleProgram(root: string): Promise<Bundle> {
     supported: { 'dynamic-import': false },
     // Nothing lies beside the executable, so no code may look there (src/lib/packaging.ts).
     logOverride: { 'empty-import-meta': 'error' },
-    plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(root, addons), standIns(root)],
+    plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(target, addons), standIns(root)],
   };
   const bundled = async (entry: string) => {
     const { outputFiles } = await build({ ...options, entryPoints: [entry] });
@@ -90,33 +91,33 @@ function parts(root: string, add: (part: string) => void): Plugin {
   };
 }
 
-const platform = `${process.platform}-${process.arch}`;
-
-/** Addons that are found by searching directories at run time: where their search is, and they are in node_modules. */
-const searches: { search: RegExp; name: string; file: string; contents(load: string): string }[] = [
+/** Addons that are found by searching directories at run time, and where that search is. */
+const searches: {
+  search: RegExp;
+  name: 'better-sqlite3' | 'node-pty' | 'keyring';
+  contents(load: string): string;
+}[] = [
   {
     search: /better-sqlite3\/lib\/binding\.js$/,
     name: 'better-sqlite3',
-    file: `better-sqlite3/prebuilds/${platform}.node`,
     contents: (load) => `exports.getBinding = () => ${load};`,
   },
   {
     search: /node-pty\/lib\/utils\.js$/,
     name: 'node-pty',
-    file: 'node-pty/build/Release/pty.node',
     contents: (load) =>
       `exports.assign = Object.assign; exports.loadNativeModule = () => ({ dir: '', module: ${load} });`,
   },
   {
     search: /@napi-rs\/keyring\/index\.js$/,
     name: 'keyring',
-    file: `@napi-rs/keyring-${platform}-gnu/keyring.${platform}-gnu.node`,
     contents: (load) => `module.exports = ${load};`,
   },
 ];
 
-function nativeAddons(root: string, addons: Map<string, string>): Plugin {
-  const load = (name: string, file: string) => {
+function nativeAddons(target: Target, addons: Map<string, string>): Plugin {
+  const load = (name: keyof Target['addons']) => {
+    const file = target.addons[name];
     const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
     const unpacked = `${hash}-${name}.node`;
     addons.set(unpacked, file);
@@ -125,14 +126,15 @@ function nativeAddons(root: string, addons: Map<string, string>): Plugin {
   return {
     name: 'native-addons',
     setup(build) {
-      for (const { search, name, file, contents } of searches) {
-        build.onLoad({ filter: search }, () => ({
-          contents: contents(load(name, join(root, 'node_modules', file))),
-        }));
+      for (const { search, name, contents } of searches) {
+        build.onLoad({ filter: search }, () => ({ contents: contents(load(name)) }));
       }
-      build.onLoad({ filter: /\.node$/ }, ({ path }) => ({
-        contents: `module.exports = ${load(basename(path, '.node'), path)};`,
-      }));
+      // One of this machine's: the target's is another file.
+      build.onLoad({ filter: /\.node$/ }, ({ path }) => {
+        const name = basename(path, '.node');
+        if (name !== 'sshcrypto') throw new Error(`${path} is an addon that no target has.`);
+        return { contents: `module.exports = ${load(name)};` };
+      });
       // ssh2 does without it, and so do we: it is built nowhere.
       build.onResolve({ filter: /^cpu-features$/ }, ({ path }) => ({ path, namespace: 'absent' }));
       build.onLoad({ filter: /./, namespace: 'absent' }, ({ path }) => ({
@@ -166,11 +168,7 @@ function standIns(root: string): Plugin {
   };
 }
 
-/** What the bundle needs that an install may have left out; empty when it can be made. */
+/** What the bundle for this machine needs that an install may have left out; empty when it can be made. */
 export function missingForBundle(root: string): string[] {
-  const files = [
-    'node_modules/ssh2/lib/protocol/crypto/build/Release/sshcrypto.node',
-    ...searches.map(({ file }) => `node_modules/${file}`),
-  ];
-  return files.filter((file) => !existsSync(join(root, file)));
+  return missingFor(thisMachine(root)).map((file) => relative(root, file));
 }

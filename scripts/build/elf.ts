@@ -19,7 +19,8 @@ interface Segment {
 
 const type = { load: 1, note: 4, phdr: 6 };
 const readable = 4;
-const page = 4096;
+/** The largest pages that a kernel of the architecture may have, by its number in ELF. */
+const pages: Record<number, number> = { 62: 4096, 183: 65536 };
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
 const noteName = 'NODE_SEA_BLOB';
 
@@ -30,6 +31,8 @@ export function injectBlob(executable: Buffer, blob: Buffer): Buffer {
     executable.readUInt16BE(4) === 0x0201 && // 64 bits, little-endian
     executable.readUInt16LE(16) === 2; // loaded at a fixed address
   if (!isKnown) throw new Error('Node is not a 64-bit ELF executable with a fixed address.');
+  const page = pages[executable.readUInt16LE(18)];
+  if (!page) throw new Error('Node is for another processor than x86-64 and 64-bit ARM.');
   const tableAt = Number(executable.readBigUInt64LE(32));
   const entrySize = executable.readUInt16LE(54);
   const count = executable.readUInt16LE(56);

@@ -4,7 +4,7 @@
  *   source → bundle.ts (parts and addons) → compile.ts (what V8 makes of the parts) → Node packs a blob of all
  *          → elf.ts (into a copy of Node)
  *
- * `--out FILE` writes it somewhere else.
+ * `--out FILE` writes it somewhere else. `--target FILE` makes it for another machine (target.ts, as JSON).
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -19,14 +19,16 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bundleProgram, missingForBundle } from './bundle.ts';
+import { bundleProgram } from './bundle.ts';
 import { buildConsole } from './console.ts';
 import { injectBlob } from './elf.ts';
+import { missingFor, type Target, thisMachine } from './target.ts';
 
 const root = join(import.meta.dirname, '../..');
-const { values } = parseArgs({ options: { out: { type: 'string' } } });
+const { values } = parseArgs({ options: { out: { type: 'string' }, target: { type: 'string' } } });
 const out = resolve(values.out ?? join(root, 'dist/andromeda'));
-const missing = missingForBundle(root);
+const target: Target = values.target ? JSON.parse(readFileSync(values.target, 'utf8')) : thisMachine(root);
+const missing = missingFor(target);
 if (missing.length > 0) {
   console.error(`build: ${missing.join(', ')} missing; run npm ci first`);
   process.exit(1);
@@ -35,7 +37,7 @@ if (missing.length > 0) {
 mkdirSync(dirname(out), { recursive: true });
 const work = mkdtempSync(`${out}-build-`);
 try {
-  const { start, parts, addons } = await bundleProgram(root);
+  const { start, parts, addons } = await bundleProgram(root, target);
   for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);
   for (const [file, path] of addons) copyFileSync(path, inWork(`assets/addon/${file}`));
   const src = join(root, 'src');
@@ -46,7 +48,15 @@ try {
     copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
   await addConsole();
-  const node = (...args: string[]) => execFileSync(process.execPath, args, { cwd: work, stdio: 'pipe' });
+  const run = (file: string, ...args: string[]) => {
+    const [command = '', ...rest] = [...target.run, file, ...args];
+    return execFileSync(command, rest, {
+      cwd: work,
+      stdio: 'pipe',
+      encoding: 'utf8',
+      env: { ...process.env, XDG_CACHE_HOME: work },
+    });
+  };
   const flags = [
     '--hash-seed=1',
     '--random-seed=1',
@@ -59,17 +69,20 @@ try {
     '--max-semi-space-size=256',
     '--initial-old-space-size=2000',
   ];
-  node(...flags, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
+  run(target.node, ...flags, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
   writeFileSync(inWork('start.js'), start);
   // Once more, for threads.
   writeFileSync(inWork('assets/start.js'), start);
   writeFileSync(inWork('config.json'), JSON.stringify(blobConfig()));
-  node('--experimental-sea-config', inWork('config.json'));
+  // The blob is the same on every platform, and Node packs it as fast as this machine is.
+  execFileSync(process.execPath, ['--experimental-sea-config', inWork('config.json')], {
+    cwd: work,
+    stdio: 'pipe',
+  });
 
-  const executable = injectBlob(readFileSync(process.execPath), readFileSync(inWork('blob')));
+  const executable = injectBlob(readFileSync(target.node), readFileSync(inWork('blob')));
   writeFileSync(inWork('executable'), executable, { mode: 0o755 });
-  const env = { XDG_CACHE_HOME: work };
-  const output = execFileSync(inWork('executable'), ['version'], { env, encoding: 'utf8' });
+  const output = run(inWork('executable'), 'version');
   if (/not loaded/.test(output)) throw new Error(`what was built says:\n${output}`);
   // A rename, because the old one may be running.
   renameSync(inWork('executable'), out);
