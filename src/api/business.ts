@@ -1339,6 +1339,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/problems": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What must be mended
+         * @description Failures of clusters, of the service and of its host, each with the one thing to do. Nothing that mends itself.
+         */
+        get: operations["operatorListProblems"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/installation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The service's own keys and backups */
+        get: operations["operatorGetInstallation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/lab": {
         parameters: {
             query?: never;
@@ -1881,6 +1918,86 @@ export interface components {
             observed_at: components["schemas"]["Time"] | null;
             /** @description What a person must mend on this side */
             failure: string | null;
+            /** @description As far as the service knows */
+            failing_since: components["schemas"]["Time"] | null;
+            /** @description How many passes failed in a row */
+            failures: number;
+            /** @description When it is looked at next; null - now, or not any more */
+            next_try_at: components["schemas"]["Time"] | null;
+        };
+        Problem: {
+            /** @enum {string} */
+            area: "cluster" | "gateway" | "backup" | "certificate" | "disk";
+            /** @description What it is about, such as the name of a cluster */
+            about: string;
+            cluster_id?: string;
+            /** @enum {string} */
+            side?: "slurm" | "kubernetes";
+            /**
+             * @description `soon`: it works today
+             * @enum {string}
+             */
+            urgency: "now" | "soon";
+            since?: components["schemas"]["Time"];
+            message: string;
+            /** @description The one thing to do */
+            action: string;
+            next_try_at?: components["schemas"]["Time"];
+        };
+        ServiceKey: {
+            /** @description A fingerprint, or the kid of tokens */
+            id: string;
+            /** @description In OpenSSH format */
+            line?: string;
+            since?: components["schemas"]["Time"];
+        };
+        Installation: {
+            keys: {
+                /**
+                 * @description What the SSH gateway shows to people, what it shows to login nodes, and what the embedded issuer signs with
+                 * @enum {string}
+                 */
+                kind: "host" | "client" | "issuer";
+                current: components["schemas"]["ServiceKey"];
+                /** @description Announced: it is to take its place */
+                next?: components["schemas"]["ServiceKey"];
+                /** @description It still holds, until it is retired */
+                previous?: components["schemas"]["ServiceKey"];
+                next_step: {
+                    /** @description On the host of the service */
+                    command: string;
+                    advice: string;
+                };
+            }[];
+            backup: {
+                /** @description Left out: none are made by themselves */
+                schedule?: {
+                    to: string;
+                    every_seconds: number;
+                    encrypted: boolean;
+                    due_at: components["schemas"]["Time"];
+                };
+                /** @description However it was made */
+                last?: components["schemas"]["BackupFile"];
+                /** @description Made by itself, and read back whole */
+                kept?: components["schemas"]["BackupFile"];
+                failure?: {
+                    at: components["schemas"]["Time"];
+                    failures: number;
+                    message: string;
+                };
+                /** @description The last rehearsal of a restore on this host */
+                drill?: {
+                    at: components["schemas"]["Time"];
+                    file: string;
+                    good: boolean;
+                };
+            };
+        };
+        BackupFile: {
+            at: components["schemas"]["Time"];
+            file: string;
+            bytes: number;
         };
         ClusterCheck: {
             server: string;
@@ -4701,6 +4818,50 @@ export interface operations {
                         /** @description To be trusted besides, while one key takes the place of another */
                         other_public_keys: string[];
                     };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListProblems: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Newest first; what has no known beginning last */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        problems: components["schemas"]["Problem"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorGetInstallation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As the service that answers has taken them up */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Installation"];
                 };
             };
             default: components["responses"]["Error"];

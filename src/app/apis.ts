@@ -20,6 +20,7 @@ import type { Store } from '../store/index.ts';
 import { createReadinessCheck } from '../store/readiness.ts';
 import type { ActivityCounts } from './activity.ts';
 import { checkCluster } from './drivers.ts';
+import { createInstallationView, type InstallationParts } from './installation-state.ts';
 import type { TokenIssuer } from './issuer.ts';
 
 export interface ApiParts {
@@ -35,6 +36,7 @@ export interface ApiParts {
   acme: Acme | undefined;
   log: Logger;
   tracer: Tracer | undefined;
+  sync: InstallationParts['sync'];
   now(): number;
 }
 
@@ -93,6 +95,7 @@ function createBusinessApi(
         sessions: () => gateway.sessions(),
         close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
       },
+      installation: createInstallationView(parts),
       audit,
       activity,
       hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,

@@ -25,10 +25,10 @@ import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
-import { startSyncLoop } from '../sync/index.ts';
+import { type SyncLoop, startSyncLoop } from '../sync/index.ts';
 import { openAcme } from './acme.ts';
 import { createActivityCounts } from './activity.ts';
-import { createApis } from './apis.ts';
+import { type ApiParts, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
@@ -87,7 +87,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(logClockJumps(clock, log));
     parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
-    const common = { config, store, log, tracer, now };
+    const sync: ApiParts['sync'] = {};
+    const common = { config, store, log, tracer, now, sync };
     const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
     const acme = await openAcme(config, common);
@@ -122,8 +123,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     noteKeys(common, keys, issuer);
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    const loop = await startSync({ ...common, ...keys, gateway });
-    parts.defer(() => loop.stop());
+    sync.loop = await startSync(parts, { ...common, ...keys, gateway });
     parts.defer(() => stopAll(fronts));
     startLater(parts, { ...common, issuer });
     await passwordsSet;
@@ -187,16 +187,19 @@ function noteKeys(
   );
 }
 
-function startSync(deps: {
-  config: Config;
-  store: Store;
-  clientKey: SshKeySet;
-  gateway: Gateways;
-  log: Logger;
-  now(): number;
-}) {
+async function startSync(
+  parts: AsyncDisposableStack,
+  deps: {
+    config: Config;
+    store: Store;
+    clientKey: SshKeySet;
+    gateway: Gateways;
+    log: Logger;
+    now(): number;
+  },
+): Promise<SyncLoop> {
   const { config, store, clientKey, gateway, log, now } = deps;
-  return startSyncLoop({
+  const loop = await startSyncLoop({
     store,
     drivers: {
       slurm: (cluster) =>
@@ -218,6 +221,8 @@ function startSync(deps: {
     log,
     now,
   });
+  parts.defer(() => loop.stop());
+  return loop;
 }
 
 /** The web console, where there is one; beside its listener, for a page that listens would hold up the stop. */

@@ -74,6 +74,7 @@ import {
   operatorSetPersonEmail,
   operatorSetStaffKeys,
 } from './operator/people.ts';
+import { operatorGetInstallation, operatorListProblems } from './operator/problems.ts';
 import {
   listReservations,
   operatorCreateReservation,
@@ -162,6 +163,8 @@ export const businessOperations = {
   operatorListActivity,
   operatorCloseSession,
   operatorGetGateway,
+  operatorGetInstallation,
+  operatorListProblems,
   operatorListAuditEntries,
   operatorGetAuditHead,
   operatorListAuditHeads,

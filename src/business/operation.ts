@@ -3,15 +3,28 @@ import type { operations } from '../api/business.ts';
 import type { SignedHead } from '../domain/audit-head.ts';
 import type { Cluster } from '../domain/cluster.ts';
 import type { HostRules } from '../domain/host-settings.ts';
+import type { BackupState, Problem, ServiceKeys, SidePasses } from '../domain/installation-state.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
 import type { OperationType, ReplyOf, Request } from '../domain/operation.ts';
+import type { Side } from '../domain/side.ts';
 import type { Store } from '../store/index.ts';
 import type { GatewayView } from './gateway-view.ts';
+
+/** What the service knows of itself beside the database. */
+export interface InstallationView {
+  keys(): ServiceKeys[];
+  backup(): BackupState;
+  /** What must be mended on the host of the service; of clusters the database knows. */
+  problems(): Problem[];
+  /** Undefined for a side that no pass looks after. */
+  passesOf(clusterId: string, side: Side): SidePasses | undefined;
+}
 
 /** What every operation here works with. */
 export interface BusinessDeps {
   store: Store;
   gateway: GatewayView;
+  installation: InstallationView;
   /** Signs the audit trail, and takes erased people out of it. */
   audit: { publicKey: string; sign(): Promise<SignedHead | undefined>; eraseNames(): void };
   /** Writes down what was counted of what goes on, so that it can be read. */

@@ -7,6 +7,7 @@ import type { BackupSettings } from '../config/backup.ts';
 import { DomainError } from '../domain/error.ts';
 import { listNamedFiles } from '../store/file-view.ts';
 import { openStore } from '../store/index.ts';
+import { noteDrill } from '../store/last-backup.ts';
 import { restoreBackup } from '../store/restore.ts';
 import { checkKeys, examine } from './doctor.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
@@ -23,14 +24,32 @@ const prefix = 'andromeda-drill-';
 
 /** Prints what it finds. Resolves to the exit status: 0 where the backup is as good as the installation that it is of. */
 export function drill(options: DrillOptions): Promise<number> {
-  return printFindings(findings(options), false);
+  return printFindings(noted(options), false);
 }
 
-async function* findings(options: DrillOptions): AsyncGenerator<Finding> {
+/** What it finds, and a note of how it went, for those who ask the service. */
+async function* noted(options: DrillOptions): AsyncGenerator<Finding> {
+  const outcome: Outcome = { file: undefined };
+  let isGood = true;
+  for await (const finding of findings(options, outcome)) {
+    isGood &&= finding.verdict !== 'wrong';
+    yield finding;
+  }
+  const { file } = outcome;
+  // What could not be had says nothing of a backup.
+  if (file !== undefined) noteDrill(options.dataDir, { at: new Date().toISOString(), file, isGood });
+}
+
+interface Outcome {
+  /** What was restored. */
+  file: string | undefined;
+}
+
+async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerator<Finding> {
   removeAbandoned();
   const scratch = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
   try {
-    yield* rehearse(options, scratch);
+    yield* rehearse(options, scratch, outcome);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield wrong('backup', error.message);
@@ -43,6 +62,7 @@ async function* findings(options: DrillOptions): AsyncGenerator<Finding> {
 async function* rehearse(
   { source, identity, dataDir, settings, signal }: DrillOptions,
   scratch: string,
+  outcome: Outcome,
 ): AsyncGenerator<Finding> {
   const started = performance.now();
   const { file, name, bytes } = await obtainBackup(source, {
@@ -52,6 +72,7 @@ async function* rehearse(
     workDir: scratch,
     signal,
   });
+  outcome.file = name;
   const restored = join(scratch, 'data');
   const { madeAt, version, elsewhere } = restoreBackup(file, restored, new Date().toISOString(), name);
   const seconds = Math.ceil((performance.now() - started) / 1000);

@@ -2,7 +2,7 @@
  * When the last backup of a data directory was made, and whether those that the service makes by itself succeed: files of their
  * own, for a backup changes nothing in the database.
  */
-import { readFileSync, rmSync } from 'node:fs';
+import { chownSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeWhole } from '../lib/whole-file.ts';
 
@@ -25,6 +25,24 @@ export interface BackupFailure {
   at: string;
   failures: number;
   message: string;
+}
+
+/** A rehearsal of a restore. */
+export interface Drill {
+  /** RFC 3339. */
+  at: string;
+  file: string;
+  /** Whether the installation would be as it was. */
+  isGood: boolean;
+}
+
+export function noteDrill(dataDir: string, drill: Drill): void {
+  write(dataDir, 'last-drill', drill);
+}
+
+/** The last one that was made on this host; undefined where none is known. */
+export function readDrill(dataDir: string): Drill | undefined {
+  return read<Drill>(dataDir, 'last-drill');
 }
 
 /** Notes a backup. Where that cannot be written, the backup is as good. */
@@ -58,7 +76,11 @@ export function readBackupFailure(dataDir: string): BackupFailure | undefined {
 
 function write(dataDir: string, name: string, content: object): void {
   try {
-    writeWhole(join(dataDir, name), JSON.stringify(content));
+    const file = join(dataDir, name);
+    writeWhole(file, JSON.stringify(content));
+    // A rehearsal by root is read by the service.
+    const { uid, gid } = statSync(dataDir);
+    if (process.getuid?.() === 0) chownSync(file, uid, gid);
   } catch {
     // It would then look older than it is, which whoever watches it finds out.
   }

@@ -11,7 +11,7 @@ import { createListKeeper, type ListKeeper } from './lists.ts';
 import type { PassDeps } from './pass.ts';
 import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
-import { startWorker, type Worker } from './worker.ts';
+import { type PassState, startWorker, type Worker } from './worker.ts';
 
 export interface SyncOptions {
   store: Store;
@@ -30,6 +30,8 @@ export interface SyncOptions {
 }
 
 export interface SyncLoop {
+  /** How the passes of a side go; undefined where it has none, as after its release. */
+  passesOf(clusterId: string, side: Side): PassState | undefined;
   /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
 }
@@ -70,6 +72,10 @@ class Loop implements SyncLoop {
     await this.#discover();
     sweep();
     this.#sweeps = setInterval(sweep, intervalMs);
+  }
+
+  passesOf(clusterId: string, side: Side): PassState | undefined {
+    return this.#workers.get(keyOf(clusterId, side))?.state;
   }
 
   async stop(): Promise<void> {

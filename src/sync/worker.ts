@@ -23,7 +23,18 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   onEnd(): void;
 }
 
+/** How a side's passes go. Times in ms since 1970. */
+export interface PassState {
+  /** When the next pass is; undefined while one is under way. */
+  nextAt: number | undefined;
+  /** How many failed in a row. */
+  failures: number;
+  /** Since when something there needs a person, as far as this process knows; undefined where nothing does. */
+  failingSince: number | undefined;
+}
+
 export interface Worker {
+  readonly state: PassState;
   /** Something changed: runs a pass soon. The back-off of a side that fails stays, however many changes come. */
   nudge(): void;
   /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
@@ -52,6 +63,8 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #changedAt: number | undefined = performance.now();
   readonly #causes = new Causes();
   #failures = 0;
+  #failingSince: number | undefined;
+  #nextAt: number | undefined;
   #lastFailure: string | null = null;
   #lastError: string | undefined;
   #name: string;
@@ -60,6 +73,10 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#options = options;
     this.#holder = new DriverHolder(options.createDriver);
     this.#name = options.clusterId;
+  }
+
+  get state(): PassState {
+    return { nextAt: this.#nextAt, failures: this.#failures, failingSince: this.#failingSince };
   }
 
   nudge(): void {
@@ -87,7 +104,9 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
 
   schedule(delayMs: number): void {
     clearTimeout(this.#timer);
-    if (!this.#stopping.signal.aborted) this.#timer = setTimeout(() => this.#run(), delayMs);
+    if (this.#stopping.signal.aborted) return;
+    this.#nextAt = this.#options.deps.now() + delayMs;
+    this.#timer = setTimeout(() => this.#run(), delayMs);
   }
 
   #gather(): void {
@@ -104,6 +123,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     if (this.#running) return;
     this.#dirty = false;
     this.#isGathering = false;
+    this.#nextAt = undefined;
     this.#running = this.#tracedPass().then((delayMs) => {
       this.#running = undefined;
       if (delayMs === undefined) return;
@@ -143,10 +163,12 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       if (!result.inForce) this.#changedAt = changed ?? started;
       this.#logResult(result, started, changed);
       this.#failures = result.retry ? this.#failures + 1 : 0;
+      this.#noteFailing(result.failure !== null);
       const nextMs = this.#untilWake(result.wakeAt);
       return result.retry ? Math.min(nextMs, this.#retryMs()) : nextMs;
     } catch (error) {
       this.#failures += 1;
+      this.#noteFailing(true);
       this.#lastError = failureOf(error);
       this.#changedAt = changed ?? this.#changedAt;
       const retryMs = this.#retryMs();
@@ -165,6 +187,10 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       }
       return retryMs;
     }
+  }
+
+  #noteFailing(isFailing: boolean): void {
+    this.#failingSince = isFailing ? (this.#failingSince ?? this.#options.deps.now()) : undefined;
   }
 
   /** How long the oldest change has been waiting that is not in force. */

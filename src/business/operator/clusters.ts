@@ -3,6 +3,7 @@ import { accessListState, isRecent } from '../../domain/access-list.ts';
 import type { Cluster } from '../../domain/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkHostSettings } from '../../domain/host-settings.ts';
+import type { SidePasses } from '../../domain/installation-state.ts';
 import { checkLab } from '../../domain/lab.ts';
 import { mergeSides, type SideState, sideFailure } from '../../domain/merged-report.ts';
 import type { CommandReply } from '../../domain/operation.ts';
@@ -14,18 +15,21 @@ import type { Reader } from '../../store/index.ts';
 import { findObservation, listSideStates } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
+import { failingSince } from './problems.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every cluster there ever was, oldest first. */
 export async function operatorListClusters(
-  { store }: BusinessDeps,
+  { store, installation }: BusinessDeps,
   { caller, now }: BusinessRequest<'operatorListClusters'>,
 ): Promise<BusinessReply<'operatorListClusters'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const clusters = await listAllClusters(store.read);
   return {
-    clusters: await Promise.all(clusters.map((cluster) => operatorClusterBody(store.read, cluster, now))),
+    clusters: await Promise.all(
+      clusters.map((cluster) => operatorClusterBody(store.read, cluster, now, installation)),
+    ),
   };
 }
 
@@ -47,7 +51,10 @@ export function operatorCreateCluster(
       if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
       const id = await createCluster(tx, { ...body, organizationId: organization.id });
       const about = { target: id, clusterId: id, organizationId: organization.id };
-      return { result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now), about };
+      return {
+        result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now, deps.installation),
+        about,
+      };
     },
   });
 }
@@ -71,7 +78,12 @@ export function operatorReleaseCluster(
       const { name, organizationId } = await requireCluster(tx.db, clusterId);
       await startRelease(tx, { clusterId, commandId });
       if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId));
-      const result = await operatorClusterBody(tx.db, await requireCluster(tx.db, clusterId), now);
+      const result = await operatorClusterBody(
+        tx.db,
+        await requireCluster(tx.db, clusterId),
+        now,
+        deps.installation,
+      );
       return {
         result,
         about: { details: abandon ? `${name}, abandoned` : name, organizationId },
@@ -95,7 +107,12 @@ async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
   return cluster;
 }
 
-async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
+async function operatorClusterBody(
+  db: Reader,
+  cluster: Cluster,
+  now: number,
+  { passesOf }: InstallationView,
+) {
   const [organization, list, observation, sides] = await Promise.all([
     findOrganization(db, cluster.organizationId),
     findAccessList(db, cluster.id),
@@ -118,13 +135,13 @@ async function operatorClusterBody(db: Reader, cluster: Cluster, now: number) {
           updated_at: list.updatedAt,
         }
       : null,
-    sides: sides.map((state) => sideBody(state, now)),
+    sides: sides.map((state) => sideBody(state, now, passesOf(cluster.id, state.side))),
     observed_at: report.observedAt === undefined ? null : new Date(report.observedAt).toISOString(),
     failure: report.failure,
   };
 }
 
-function sideBody(state: SideState, now: number) {
+function sideBody(state: SideState, now: number, passes: SidePasses | undefined) {
   const { side, observation, observeFailure } = state;
   const reported = observation && isRecent(observation.observedAt, now) ? 'reported' : 'stale';
   return {
@@ -132,5 +149,8 @@ function sideBody(state: SideState, now: number) {
     state: observeFailure ? ('unreachable' as const) : observation ? reported : ('unreported' as const),
     observed_at: observation ? new Date(observation.observedAt).toISOString() : null,
     failure: sideFailure(state),
+    failing_since: failingSince(state, passes),
+    failures: passes?.failures ?? 0,
+    next_try_at: passes?.nextAt === undefined ? null : new Date(passes.nextAt).toISOString(),
   } as const;
 }

@@ -15,6 +15,7 @@ import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster } from './cluster.ts';
 import { gateway } from './gateway.ts';
 import { grant } from './grant.ts';
+import { installation, problems } from './installation.ts';
 import { addKey } from './key.ts';
 import { apply, exportLab, plan } from './lab.ts';
 import { machine } from './machine.ts';
@@ -49,7 +50,7 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
     ),
   );
   const part = { prefix: 'andromeda admin', finish };
-  for (const verb of [plan, apply, exportLab]) addVerb(admin, verb, part);
+  for (const verb of [plan, apply, exportLab, problems, installation]) addVerb(admin, verb, part);
   const trail = addVerb(admin, audit, part);
   for (const verb of [verifyAudit, auditHead, auditKey]) addVerb(trail, verb, part);
   addVerb(admin, activity, part);

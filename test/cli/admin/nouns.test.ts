@@ -436,6 +436,64 @@ golden(
   [{ args: ['gateway', 'key'], asks: ['GET /operator/gateway'], prints: ['ssh-ed25519 AAAA gateway'] }],
 );
 
+const problem = {
+  area: 'cluster',
+  about: 'alpha',
+  side: 'slurm',
+  urgency: 'now',
+  since: '2026-01-02T03:04:05.000Z',
+  message: 'The disk is full.',
+  action: 'Make room.',
+  next_try_at: '2026-01-02T03:05:05.000Z',
+};
+golden(
+  'admin problems and installation say what must be mended, and which keys and backups there are',
+  {
+    'GET /operator/problems': { problems: [problem] },
+    'GET /operator/installation': {
+      keys: [
+        {
+          kind: 'host',
+          current: { id: 'SHA256:a', since: '2026-01-01T00:00:00.000Z' },
+          next: { id: 'SHA256:b' },
+          next_step: { command: 'andromeda admin key switch host', advice: 'When …' },
+        },
+      ],
+      backup: {
+        last: { at: '2026-01-01T00:00:00.000Z', file: '/b/one', bytes: 5 },
+        drill: { at: '2026-01-02T00:00:00.000Z', file: '/b/one', good: false },
+      },
+    },
+  },
+  [
+    {
+      args: ['problems'],
+      asks: ['GET /operator/problems'],
+      prints: [
+        'SINCE                     ABOUT        WHEN  NEXT-TRY                  PROBLEM            TO-DO',
+        '2026-01-02T03:04:05.000Z  alpha slurm  now   2026-01-02T03:05:05.000Z  The disk is full.  Make room.',
+      ],
+    },
+    {
+      args: ['installation'],
+      asks: ['GET /operator/installation'],
+      prints: [
+        'KEY   STATE      ID                               SINCE',
+        'host  in use     SHA256:a                         2026-01-01T00:00:00.000Z',
+        'host  announced  SHA256:b                         -',
+        'host  next step  andromeda admin key switch host  -',
+        '',
+        'Backups to          none by themselves',
+        'Last                2026-01-01T00:00:00.000Z  /b/one',
+        'Kept and read back  -',
+        'Next due            -',
+        'Failed              -',
+        'Rehearsed           2026-01-02T00:00:00.000Z  /b/one, and it was not good',
+      ],
+    },
+  ],
+);
+
 golden(
   'a list of nothing prints nothing, and says so on stderr',
   { 'GET /operator/grants': { grants: [] }, 'GET /operator/sessions': { sessions: [] } },

@@ -1,0 +1,168 @@
+/** What operators are told of the service itself: keys as they were taken up, backups, and what must be mended on this host. */
+import { statfsSync } from 'node:fs';
+import { dueAt } from '../backup/index.ts';
+import { describeStorage } from '../backup/storage.ts';
+import type { InstallationView } from '../business/operation.ts';
+import { listCertificates } from '../config/certificates.ts';
+import type { Config } from '../config/index.ts';
+import type { BackupState, Problem, ServiceKeys } from '../domain/installation-state.ts';
+import type { SshKeyFile } from '../ssh/key-file.ts';
+import type { SshKeySet } from '../ssh/key-set.ts';
+import { readKeysInUse } from '../store/keys-in-use.ts';
+import { readBackupFailure, readDrill, readKeptBackup, readLastBackup } from '../store/last-backup.ts';
+import type { SyncLoop } from '../sync/index.ts';
+import type { TokenIssuer } from './issuer.ts';
+
+export interface InstallationParts {
+  config: Config;
+  hostKey: SshKeySet;
+  clientKey: SshKeySet;
+  issuer: Pick<TokenIssuer, 'keyIds'>;
+  /** Why the SSH gateway does not listen. */
+  gateway: { readonly fault: string | undefined };
+  /** Why a listener has no certificate yet. */
+  acme: { readonly obstacle: string | undefined } | undefined;
+  /** The sync loop, which starts when everything else has. */
+  sync: { loop?: Pick<SyncLoop, 'passesOf'> };
+  now(): number;
+}
+
+export function createInstallationView(parts: InstallationParts): InstallationView {
+  const { config, sync, now } = parts;
+  return {
+    keys: () => listKeys(parts),
+    backup: () => backupState(config, now()),
+    problems: () => [
+      ...problemsOfListeners(parts),
+      ...problemsOfBackups(backupState(config, now()), now()),
+      ...problemsOfDisk(config.dataDir),
+    ],
+    passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
+  };
+}
+
+function listKeys({ config, hostKey, clientKey, issuer }: InstallationParts): ServiceKeys[] {
+  const inUse = readKeysInUse(config.dataDir);
+  const ssh = (kind: 'host' | 'client', { next, previous, ...current }: SshKeySet): ServiceKeys => {
+    const known = inUse[kind];
+    const at = (id: string) => [known?.current, known?.next].find((one) => one?.id === id)?.since;
+    const key = ({ fingerprint: id, publicKey: line }: SshKeyFile) => ({ id, line, since: at(id) });
+    return { kind, current: key(current), next: next && key(next), previous: previous && key(previous) };
+  };
+  const { current, next } = issuer.keyIds ?? {};
+  const known = inUse.issuer;
+  return [
+    ssh('host', hostKey),
+    ssh('client', clientKey),
+    ...(current === undefined
+      ? []
+      : [
+          {
+            kind: 'issuer' as const,
+            current: { id: current, since: known?.current.id === current ? known.current.since : undefined },
+            next: next === undefined ? undefined : { id: next, since: known?.next?.since },
+          },
+        ]),
+  ];
+}
+
+function backupState({ backup, dataDir }: Config, now: number): BackupState {
+  const [kept, failure] = [readKeptBackup(dataDir), readBackupFailure(dataDir)];
+  return {
+    schedule: backup && {
+      to: describeStorage(backup.to),
+      everyMs: backup.everyMs,
+      isEncrypted: backup.encryptTo.length > 0,
+      dueAt: new Date(Math.max(now, dueAt(backup, { kept, failure }, now))).toISOString(),
+    },
+    last: readLastBackup(dataDir),
+    kept,
+    failure,
+    drill: readDrill(dataDir),
+  };
+}
+
+const dayMs = 86_400_000;
+
+function problemsOfBackups({ schedule, last, failure }: BackupState, now: number): Problem[] {
+  const about = { area: 'backup', about: 'Backups' } as const;
+  if (failure)
+    return [
+      {
+        ...about,
+        urgency: 'now',
+        since: failure.at,
+        message: `No backup could be made, ${failure.failures === 1 ? 'once' : `${failure.failures} times`} in a row: ${failure.message}`,
+        action: 'Mend what it says; `andromeda backup` tries at once.',
+        nextTryAt: schedule?.dueAt,
+      },
+    ];
+  const limitMs = schedule ? 2 * schedule.everyMs : 2 * dayMs;
+  if (last && now - Date.parse(last.at) <= limitMs) return [];
+  // One that begins with its first backup is no problem yet.
+  if (!last && schedule) return [];
+  return [
+    {
+      ...about,
+      urgency: 'soon',
+      since: last?.at,
+      message: last ? 'The last backup is older than it should be.' : 'No backup is known.',
+      action: schedule
+        ? 'See whether the service has been running: `andromeda doctor`.'
+        : 'Set `backup` in the configuration for one each day, or run `andromeda backup FILE`.',
+    },
+  ];
+}
+
+function problemsOfListeners({ config, gateway, acme, now }: InstallationParts): Problem[] {
+  const problems: Problem[] = [];
+  if (gateway.fault !== undefined)
+    problems.push({
+      area: 'gateway',
+      about: 'SSH gateway',
+      urgency: 'now',
+      message: `It does not listen: ${gateway.fault}.`,
+      action: 'Read the log, and `andromeda check`; it is tried again by itself.',
+    });
+  if (acme?.obstacle !== undefined)
+    problems.push({
+      area: 'certificate',
+      about: 'ACME',
+      urgency: 'now',
+      message: acme.obstacle,
+      action: 'See that the address for challenges can be reached from outside.',
+    });
+  const warnMs = 14 * dayMs;
+  for (const { setting, fault, endsAt, isRenewed } of listCertificates(config)) {
+    const isLate = endsAt - now() < warnMs;
+    if (fault === undefined && !isLate) continue;
+    problems.push({
+      area: 'certificate',
+      about: setting,
+      urgency: fault !== undefined || endsAt <= now() ? 'now' : 'soon',
+      message: fault ?? `The certificate ends at ${new Date(endsAt).toISOString()}.`,
+      action: isRenewed
+        ? 'It should have been renewed by itself: read the log for `acme`.'
+        : 'Put a new certificate into its files, and reload the service.',
+    });
+  }
+  return problems;
+}
+
+const mebibyte = 2 ** 20;
+
+/** As `andromeda doctor` says it. */
+function problemsOfDisk(dataDir: string): Problem[] {
+  const { bavail, bsize, blocks } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  if (free >= 1024 * mebibyte || bavail >= blocks / 10) return [];
+  return [
+    {
+      area: 'disk',
+      about: dataDir,
+      urgency: free < 64 * mebibyte ? 'now' : 'soon',
+      message: `${Math.floor(free / mebibyte)} MiB are free on its disk. Nothing can be written when it is full.`,
+      action: 'Make room there.',
+    },
+  ];
+}

@@ -1,0 +1,72 @@
+/** What must be mended, when it is tried again, and what the service says of its keys and backups. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/last-backup.ts';
+import { setSimulated } from '../../platform/support.ts';
+import { alpha, eventually, startTestApp } from '../../support/app.ts';
+
+test('GET /operator/problems: in a sentence, newest first, with the one thing to do and the next try', async () => {
+  await using service = await startTestApp();
+  const list = async () => (await service.business('/operator/problems', { as: 'root' })).body.problems;
+  const side = async () => {
+    const { body } = await service.business('/operator/clusters', { as: 'root' });
+    return body.clusters.find(({ name }: { name: string }) => name === 'alpha').sides[0];
+  };
+  const ofAlpha = async () =>
+    (await list()).filter(({ cluster_id: id }: { cluster_id?: string }) => id === alpha);
+  const well = await eventually(side, (one) => one.state === 'reported' && one.next_try_at !== null);
+  assert.deepEqual([well.failing_since, well.failures], [null, 0]);
+  assert.deepEqual(await ofAlpha(), []);
+
+  await setSimulated(service, alpha, { silent: true });
+  const [away] = await eventually(ofAlpha, (found) => found.length > 0);
+  assert.deepEqual([away.area, away.about, away.side, away.urgency], ['cluster', 'alpha', 'slurm', 'now']);
+  assert.match(away.message, /the simulated cluster alpha does not answer/);
+  assert.match(away.action, /reaches it over SSH/);
+  const failing = await eventually(side, (one) => one.failures > 0 && one.next_try_at !== null);
+  assert.equal(failing.failing_since, away.since);
+  assert.equal(Number.isNaN(Date.parse(failing.next_try_at)), false);
+
+  await setSimulated(service, alpha, { silent: false, failure: 'the disk <b>is</b> full' });
+  const [full] = await eventually(ofAlpha, ([found]) => found?.message.includes('disk') === true);
+  assert.equal(full.message, 'the disk <b>is</b> full');
+  assert.match(full.action, /applied again by itself/);
+  assert.equal(Number.isNaN(Date.parse(full.since)), false);
+
+  const at = new Date(Date.parse(full.since) + 60_000).toISOString();
+  noteBackupFailure(`${service.dataDir}/data`, { at, failures: 2, message: 'no room' });
+  const [first] = await list();
+  assert.deepEqual([first.area, first.since], ['backup', at]);
+  assert.match(first.message, /2 times in a row: no room/);
+  await setSimulated(service, alpha, { failure: undefined });
+  await eventually(ofAlpha, (found) => found.length === 0);
+
+  assert.equal((await service.business('/operator/problems', { as: 'ada' })).status, 403);
+});
+
+test('GET /operator/installation: keys with the next step, and the state of backups', async () => {
+  await using service = await startTestApp();
+  const get = async () => (await service.business('/operator/installation', { as: 'root' })).body;
+  const before = await get();
+  assert.deepEqual(
+    before.keys.map(({ kind, next_step: step }: { kind: string; next_step: { command: string } }) => [
+      kind,
+      step.command,
+    ]),
+    ['host', 'client'].map((kind) => [kind, `andromeda admin key announce ${kind}`]),
+  );
+  const gateway = (await service.business('/operator/gateway', { as: 'root' })).body;
+  assert.equal(before.keys[0].current.line, gateway.host_key);
+  assert.match(before.keys[0].current.since, /^\d{4}-/);
+  assert.deepEqual(before.backup, {});
+  const dataDir = `${service.dataDir}/data`;
+  const made = { at: '2030-01-01T00:00:00.000Z', file: '/b/one', bytes: 5 };
+  noteKeptBackup(dataDir, { ...made, storage: '/b' });
+  noteDrill(dataDir, { at: made.at, file: '/b/one', isGood: true });
+  assert.deepEqual((await get()).backup, {
+    last: made,
+    kept: made,
+    drill: { at: made.at, file: '/b/one', good: true },
+  });
+  assert.equal((await service.business('/operator/installation', { as: 'bob' })).status, 403);
+});
