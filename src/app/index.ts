@@ -71,9 +71,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config } = options;
   const clock = createClock(options);
   const { now } = clock;
-  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
-  const activity = createActivityCounts();
-  const log = activity.watch(metrics?.watch(options.log) ?? options.log);
+  const { metrics, activity, log } = await watchLog(options, now);
   const parts = new AsyncDisposableStack();
   // What talks to people stops at the same time, before anything that it needs.
   const fronts: { stop(): Promise<void> }[] = [];
@@ -148,6 +146,13 @@ export async function startApp(options: AppOptions): Promise<App> {
     await parts.disposeAsync();
     throw error;
   }
+}
+
+/** The log as the parts get it: what they tell it is counted, for metrics and for how it went over time. */
+async function watchLog({ config, log }: AppOptions, now: () => number) {
+  const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
+  const activity = createActivityCounts();
+  return { metrics, activity, log: activity.watch(metrics?.watch(log) ?? log) };
 }
 
 /** What traces are told to. Last to stop, for what the others do when they stop. */

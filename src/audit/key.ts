@@ -3,14 +3,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type ChainedEntry, type Redaction, redactionText } from '../domain/audit.ts';
-import {
-  type AuditCheckpoint,
-  type AuditHead,
-  auditPublicKey,
-  checkpointText,
-  headText,
-  type SignedHead,
-} from '../domain/audit-head.ts';
+import { type AuditCheckpoint, auditPublicKey, type SignedHead } from '../domain/audit-head.ts';
+import { type AuditHead, checkpointText, headText } from '../domain/audit-text.ts';
 import { DomainError } from '../domain/error.ts';
 import { writeWhole } from '../lib/whole-file.ts';
 

@@ -3,14 +3,7 @@
  * Whoever can write the database can compute the whole chain again; without the installation's key they cannot sign it.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
-
-export interface AuditHead {
-  seq: number;
-  /** Of that entry, as `auditHash` makes it. */
-  hash: string;
-  /** When it was signed, RFC 3339. */
-  at: string;
-}
+import { type AuditHead, checkpointText, headText } from './audit-text.ts';
 
 export interface SignedHead extends AuditHead {
   /** Which key signed it, as `auditPublicKey` writes keys. */
@@ -35,16 +28,6 @@ export function auditPublicKey(key: KeyObject): string {
 /** Whether a text is a public key as `auditPublicKey` writes it. */
 export function isAuditPublicKey(text: string): boolean {
   return parseKey(text) !== undefined;
-}
-
-/** What is signed of a head. */
-export function headText({ seq, hash, at }: AuditHead): string {
-  return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
-}
-
-/** What is signed of a checkpoint. */
-export function checkpointText({ seq, hash, at }: AuditHead): string {
-  return `andromeda audit checkpoint\n${seq}\n${hash}\n${at}\n`;
 }
 
 /** Whether the key that the head names has signed it. Whether that key is to be trusted, the caller decides. */

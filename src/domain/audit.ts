@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isSigned } from './audit-head.ts';
+import { type AuditRecord, auditText, redactionTextOf } from './audit-text.ts';
 import type { SessionUses, SshSession } from './ssh-session.ts';
 
 /** What is handed in to be written down; its place in the chain is given then. */
@@ -37,49 +38,9 @@ export type SessionEntry = AuditEntry & {
   uses?: SessionUses;
 };
 
-/**
- * An entry without its hash, by the names that it has wherever it is read: in the table, in the API, in copies, and by
- * whoever checks the chain. What is not known is null.
- */
-export interface AuditRecord {
-  seq: number;
-  /** RFC 3339. */
-  at: string;
-  actor_user_id: string;
-  command_id: string | null;
-  operation: string;
-  target: string;
-  organization_id: string | null;
-  cluster_id: string | null;
-  /** The person it was done to. */
-  subject_user_id: string | null;
-  reason: string;
-  source_address: string;
-  /** `done`, or `refused: ` and the error code. */
-  result: string;
-  /** What changed, for people. */
-  details: string;
-}
-
 /** The hash of an entry, from the one before it ('' for the first): SHA-256, as `sha256:` and hex. */
 export function auditHash(previous: string, entry: AuditRecord): string {
-  const fields = [
-    previous,
-    entry.seq,
-    entry.at,
-    entry.actor_user_id,
-    entry.command_id,
-    entry.operation,
-    entry.target,
-    entry.organization_id,
-    entry.cluster_id,
-    entry.subject_user_id,
-    entry.reason,
-    entry.source_address,
-    entry.result,
-    entry.details,
-  ];
-  return `sha256:${createHash('sha256').update(JSON.stringify(fields)).digest('hex')}`;
+  return `sha256:${createHash('sha256').update(auditText(previous, entry)).digest('hex')}`;
 }
 
 /**
@@ -97,9 +58,9 @@ export interface Redaction {
 
 export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
 
-/** What is signed of a redaction: the entry as it is now, between the hash before it and its own. */
+/** What is signed of a redaction. */
 export function redactionText(previous: string, entry: ChainedEntry, at: string): string {
-  return `andromeda audit redaction\n${entry.seq}\n${previous}\n${entry.hash}\n${auditHash('', entry)}\n${at}\n`;
+  return redactionTextOf({ ...entry, previous, now: auditHash('', entry), at });
 }
 
 /**

@@ -1,5 +1,5 @@
 /** What names a person, and what takes its place once they are erased: a pseudonym that leads to nobody. */
-import type { AuditRecord } from './audit.ts';
+import type { AuditRecord } from './audit-text.ts';
 
 /** What names a person in texts. */
 export interface PersonNames {

@@ -1,5 +1,5 @@
 /** Tables of the audit trail, and of what is taken out of it and out of accounts: a part of `schema.ts`. */
-import type { AuditRecord } from '../domain/audit.ts';
+import type { AuditRecord } from '../domain/audit-text.ts';
 
 /** The audit trail: append-only, written in the transaction of what it tells of, each entry chained to the last. */
 export interface AuditEntryTable extends AuditRecord {

@@ -1,12 +1,7 @@
 /** The audit trail. Append-only: the database itself refuses to change or drop an entry. */
 import type { Selectable } from 'kysely';
-import {
-  type AuditEntry,
-  type AuditRecord,
-  auditHash,
-  type ChainedEntry,
-  type Redaction,
-} from '../domain/audit.ts';
+import { type AuditEntry, auditHash, type ChainedEntry, type Redaction } from '../domain/audit.ts';
+import type { AuditRecord } from '../domain/audit-text.ts';
 import { isId, isUuid } from '../domain/id.ts';
 import type { AuditEntryTable } from './audit-tables.ts';
 import type { Reader, Tx } from './index.ts';

@@ -1,5 +1,6 @@
 /** What the gateway tells of sessions, in the audit trail and, of those that are over, in columns. */
-import type { AuditRecord, SessionEntry } from '../domain/audit.ts';
+import type { SessionEntry } from '../domain/audit.ts';
+import type { AuditRecord } from '../domain/audit-text.ts';
 import type { SshSession } from '../domain/ssh-session.ts';
 import { appendAuditEntry } from './audit.ts';
 import type { Reader, Store, Tx } from './index.ts';

@@ -6,6 +6,7 @@ import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
 import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
+import { walkActivity, walkPastSessions, walkVerify } from './trail-pages.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -29,6 +30,9 @@ const pages = [
   '/members',
   '/operator',
   '/who',
+  '/sessions',
+  '/sessions/mine',
+  '/activity',
   '/audit',
   '/security',
 ];
@@ -190,7 +194,10 @@ test('an operator sees what to mend and who is on, closes a session with a reaso
   await withPerson('root', async (page) => {
     await walkInstallation(walkOf(page));
     await walkWhoIsOn(walkOf(page));
+    await walkPastSessions(walkOf(page));
     await walkAudit(walkOf(page));
+    await walkVerify(walkOf(page));
+    await walkActivity(walkOf(page));
   });
   await withPerson('eve', (page) => checkRefused(walkOf(page)));
 });

@@ -67,7 +67,7 @@ export async function walkWhoIsOn({ app, page, show, check }: Walk): Promise<voi
   using bob = await personOfConsole(app, 'bob');
   const shell = bob.start([bob.target, 'echo up; exec sleep 60']);
   await shell.said;
-  await page.getByRole('button', { name: 'Read again' }).click();
+  // It is told of by itself.
   await page.getByText('1 person is on, in 1 session on 1 cluster').waitFor();
   const row = page.getByRole('row').filter({ hasText: 'bob' });
   assert.match(await row.innerText(), /alpha\s.*127\.0\.0\.1/s);
@@ -115,7 +115,7 @@ export async function walkAudit({ page, show, check }: Walk): Promise<void> {
   await page.getByText('The last entry is number').waitFor();
 }
 
-async function saved(page: Page, button: string): Promise<string> {
+export async function saved(page: Page, button: string): Promise<string> {
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: button }).click();
   return readFileSync(await (await download).path(), 'utf8');

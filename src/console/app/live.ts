@@ -115,9 +115,14 @@ function refresh(client: QueryClient, topics: string[]): void {
   void client.invalidateQueries({
     predicate: ({ meta }) => {
       const own = (meta?.['topics'] ?? []) as string[];
-      return changed.has('everything') || own.some((topic) => changed.has(topic));
+      return changed.has('everything') || own.some((topic) => changed.has(topic) || isAnyOf(topic, topics));
     },
   });
+}
+
+/** `cluster/*`: of any cluster. */
+function isAnyOf(topic: string, topics: readonly string[]): boolean {
+  return topic.endsWith('/*') && topics.some((one) => one.startsWith(topic.slice(0, -1)));
 }
 
 /** After this long without a report the APIs call what they know of a cluster old, and nobody says so. */

@@ -20,6 +20,8 @@ export interface AuditSearch {
   person?: string | undefined;
   /** A name or an ID. */
   cluster?: string | undefined;
+  /** With `*` at the end: all that begin so. */
+  operation?: string | undefined;
   from?: string | undefined;
   /** Included. */
   to?: string | undefined;
@@ -32,6 +34,7 @@ export interface AuditSearch {
 export function auditSearch({
   person,
   cluster,
+  operation,
   from,
   to,
   before,
@@ -40,30 +43,42 @@ export function auditSearch({
   return {
     person: textOf(person),
     cluster: textOf(cluster),
+    operation: textOf(operation)?.slice(0, 100),
     from: dayOf(from),
     to: dayOf(to),
-    before: Number.isSafeInteger(before) && Number(before) > 0 ? Number(before) : undefined,
+    before: numberOf(before),
     filter: textOf(filter),
   };
 }
 
-function dayOf(value: unknown): string | undefined {
+/** The number of an entry that a page begins below. */
+export function numberOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
+}
+
+export function dayOf(value: unknown): string | undefined {
   const isDay = typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value);
   return isDay && !Number.isNaN(Date.parse(value)) ? value : undefined;
 }
 
 export const auditPageSize = 100;
 
-/** A page of the trail, newest first. */
-export const readAudit = ({ filter: _inPage, person, cluster, before, ...days }: AuditSearch) => {
-  const query = {
+/** What the operation is asked for. */
+export function auditQuery({ filter: _inPage, person, cluster, operation, before, ...days }: AuditSearch) {
+  return {
     order: 'newest' as const,
     limit: auditPageSize,
     ...(person !== undefined && { person }),
     ...(cluster !== undefined && { cluster }),
+    ...(operation !== undefined && { operation }),
     ...timesOf(days),
     ...(before !== undefined && { after: before }),
   };
+}
+
+/** A page of the trail, newest first. */
+export const readAudit = (search: AuditSearch) => {
+  const query = auditQuery(search);
   return queryOptions({
     queryKey: ['operator', 'audit', query],
     meta: { topics: ['installation'] },
@@ -88,6 +103,6 @@ function beginOf(day: string, later: number): string {
 export const readOpenSessions = () =>
   queryOptions({
     queryKey: ['operator', 'sessions'],
-    meta: { topics: ['installation'] },
+    meta: { topics: ['ssh-sessions'] },
     queryFn: async () => bodyOf(await business.GET('/operator/sessions')).sessions,
   });

@@ -139,7 +139,15 @@ export const readOperatorClusters = () =>
   );
 
 export const readMySshSessions = () =>
-  read(['ssh-sessions'], ['me'], async () => bodyOf(await business.GET('/me/ssh-sessions')));
+  read(['ssh-sessions'], ['me', 'my-ssh-sessions'], async () =>
+    bodyOf(await business.GET('/me/ssh-sessions')),
+  );
+
+/** Which clusters have dropped a revoked key, and when. */
+export const readKeyClusters = (keyID: string) =>
+  read(['key-clusters', keyID], ['me', 'cluster/*'], async () =>
+    bodyOf(await business.GET('/me/ssh-keys/{keyID}/clusters', { params: { path: { keyID } } })),
+  );
 
 export const readMyRefusals = () =>
   read(['ssh-refusals'], ['me'], async () => bodyOf(await business.GET('/me/ssh-refusals')));

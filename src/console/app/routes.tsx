@@ -19,6 +19,7 @@ import { SecurityPage } from './pages/security.tsx';
 import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
 import { textOf } from './search.ts';
+import { sessionSearch } from './sessions.ts';
 import type { Who } from './who.tsx';
 
 export interface MenuItem {
@@ -48,6 +49,18 @@ export const menu: readonly MenuItem[] = [
     to: '/who',
     name: 'Who is on',
     hint: 'Open SSH sessions of everybody',
+    isFor: (who) => holdsStaff(who, 'staff.read'),
+  },
+  {
+    to: '/sessions',
+    name: 'Past sessions',
+    hint: 'SSH sessions that are over',
+    isFor: (who) => holdsStaff(who, 'staff.audit'),
+  },
+  {
+    to: '/activity',
+    name: 'Over time',
+    hint: 'Logins, refusals, convergence',
     isFor: (who) => holdsStaff(who, 'staff.read'),
   },
   { to: '/audit', name: 'Audit trail', hint: 'Who did what', isFor: (who) => holdsStaff(who, 'staff.audit') },
@@ -101,6 +114,24 @@ const openSessions = createRoute({
   component: lazyRouteComponent(() => import('./pages/who-is-on.tsx'), 'WhoIsOnPage'),
   validateSearch: texts('filter'),
 });
+const pastSessions = createRoute({
+  getParentRoute: () => frame,
+  path: '/sessions',
+  component: lazyRouteComponent(() => import('./pages/past-sessions.tsx'), 'PastSessionsPage'),
+  validateSearch: sessionSearch,
+});
+const myPastSessions = createRoute({
+  getParentRoute: () => frame,
+  path: '/sessions/mine',
+  component: lazyRouteComponent(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage'),
+  validateSearch: sessionSearch,
+});
+const activity = createRoute({
+  getParentRoute: () => frame,
+  path: '/activity',
+  component: lazyRouteComponent(() => import('./pages/activity.tsx'), 'ActivityPage'),
+  validateSearch: texts('range'),
+});
 const audit = createRoute({
   getParentRoute: () => frame,
   path: '/audit',
@@ -126,6 +157,9 @@ export const router = createRouter({
       memberList,
       operator,
       openSessions,
+      pastSessions,
+      myPastSessions,
+      activity,
       audit,
       security,
     ]),

@@ -2,45 +2,59 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import type { FormEvent } from 'react';
-import { csv } from '../../../domain/csv.ts';
+import { bodyOf, business } from '../api.ts';
 import {
   type AuditEntry,
   type AuditSearch,
   auditPageSize,
+  auditQuery,
   auditSearch,
   readAudit,
   timesOf,
 } from '../operator.ts';
 import { AsCommand } from '../parts/copy.tsx';
+import { Filters } from '../parts/filters.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { SaveAll } from '../parts/save-all.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { save } from '../save.ts';
+import { VerifyTrail } from '../parts/verify-trail.tsx';
 
 export function AuditPage() {
   const search = useSearch({ from: '/frame/audit' });
+  const navigate = useNavigate({ from: '/audit' });
   const audit = useQuery(readAudit(search));
   const wanted = (search.filter ?? '').toLowerCase();
-  const shown = (audit.data ?? []).filter((one) => textOf(one).toLowerCase().includes(wanted));
   return (
     <Page
       title="Audit trail"
       isWide
       sentence={audit.data && <Sentence entries={audit.data} search={search} />}
     >
-      <Filters key={JSON.stringify(search)} search={search} />
+      <Filters
+        key={JSON.stringify(search)}
+        fields={fields}
+        values={{ ...search }}
+        onSubmit={(typed) => void navigate({ search: auditSearch(typed) })}
+        clear={
+          <Link to="/audit" className="clear">
+            Clear
+          </Link>
+        }
+      />
+      <VerifyTrail />
       <Panel
         title="Who did what"
         tools={
           <>
-            <button type="button" className="link small" onClick={() => saveTable(shown)}>
-              Save as CSV
-            </button>
-            <button type="button" className="link small" onClick={() => saveLines(shown)}>
-              Save as JSONL
-            </button>
+            <SaveAll
+              name="audit"
+              pages={(signal) => pagesOf(search, signal)}
+              isWanted={(one) => textOf(one).toLowerCase().includes(wanted)}
+              columns={columnsOfFile}
+              cells={(one) => columnsOfFile.map((name) => one[name] ?? '')}
+            />
             <AsCommand api="Business" cli={commandOf(search)} operation={operationOf(search)} />
           </>
         }
@@ -65,8 +79,8 @@ export function AuditPage() {
 function Sentence({ entries, search }: { entries: readonly AuditEntry[]; search: AuditSearch }) {
   const [newest] = entries;
   if (!newest) return <>No entry fits.</>;
-  const { person, cluster, from, to, before } = search;
-  const isNarrowed = [person, cluster, from, to, before].some((one) => one !== undefined);
+  const { person, cluster, operation, from, to, before } = search;
+  const isNarrowed = [person, cluster, operation, from, to, before].some((one) => one !== undefined);
   const refused = entries.filter(({ result }) => result !== 'done').length;
   return (
     <>
@@ -80,42 +94,10 @@ function Sentence({ entries, search }: { entries: readonly AuditEntry[]; search:
 const fields = [
   { name: 'person', label: 'Person', type: 'text', hint: 'Address or ID' },
   { name: 'cluster', label: 'Cluster', type: 'text', hint: 'Name or ID' },
+  { name: 'operation', label: 'What', type: 'text', hint: 'revokeSshKey, ssh.*' },
   { name: 'from', label: 'From', type: 'date', hint: '' },
   { name: 'to', label: 'To', type: 'date', hint: '' },
 ] as const;
-
-function Filters({ search }: { search: AuditSearch }) {
-  const navigate = useNavigate({ from: '/audit' });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const typed = Object.fromEntries(new FormData(event.currentTarget));
-    void navigate({ search: auditSearch(typed) });
-  };
-  return (
-    <form className="audit-filters" onSubmit={submit}>
-      {fields.map(({ name, label, type, hint }) => (
-        <label key={name}>
-          {label}
-          <input
-            name={name}
-            type={type}
-            placeholder={hint}
-            defaultValue={search[name] ?? ''}
-            maxLength={200}
-          />
-        </label>
-      ))}
-      <div className="buttons">
-        <button type="submit" className="second">
-          Show
-        </button>
-        <Link to="/audit" className="clear">
-          Clear
-        </Link>
-      </div>
-    </form>
-  );
-}
 
 /** What the filter of the page looks in. */
 function textOf(one: AuditEntry): string {
@@ -207,6 +189,9 @@ function Pages({ entries, search }: { entries: readonly AuditEntry[]; search: Au
   );
 }
 
+/** Few enough that the server answers others in between. */
+const exportPageSize = 250;
+
 const columnsOfFile = [
   'seq',
   'at',
@@ -225,17 +210,20 @@ const columnsOfFile = [
   'hash',
 ] as const;
 
-function saveTable(entries: readonly AuditEntry[]): void {
-  const rows = entries.map((entry) => columnsOfFile.map((name) => entry[name] ?? ''));
-  save('audit.csv', 'text/csv', csv([columnsOfFile, ...rows]));
+/** From the page that is shown on, page by page. */
+async function* pagesOf(search: AuditSearch, signal: AbortSignal): AsyncGenerator<readonly AuditEntry[]> {
+  let after = search.before;
+  for (;;) {
+    const query = { ...auditQuery({ ...search, before: after }), limit: exportPageSize };
+    const { entries } = bodyOf(await business.GET('/operator/audit', { params: { query }, signal }));
+    yield entries;
+    after = entries.at(-1)?.seq;
+    if (entries.length < exportPageSize) return;
+  }
 }
 
-function saveLines(entries: readonly AuditEntry[]): void {
-  save('audit.jsonl', 'application/jsonl', entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
-}
-
-function commandOf({ person, cluster, ...days }: AuditSearch): string {
-  const given = Object.entries({ person, cluster, ...timesOf(days) });
+function commandOf({ person, cluster, operation, ...days }: AuditSearch): string {
+  const given = Object.entries({ person, cluster, operation, ...timesOf(days) });
   const flags = given.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${quoted(value)}`]));
   return ['andromeda admin audit', ...flags].join(' ');
 }
@@ -244,13 +232,8 @@ function quoted(text: string): string {
   return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function operationOf({ person, cluster, before, ...days }: AuditSearch): string {
-  const query = new URLSearchParams({
-    order: 'newest',
-    ...(person !== undefined && { person }),
-    ...(cluster !== undefined && { cluster }),
-    ...timesOf(days),
-    ...(before !== undefined && { after: String(before) }),
-  });
-  return `GET /operator/audit?${query}`;
+function operationOf(search: AuditSearch): string {
+  const { limit: _page, ...query } = auditQuery(search);
+  const given = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return `GET /operator/audit?${new URLSearchParams(given)}`;
 }

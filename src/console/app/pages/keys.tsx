@@ -13,8 +13,7 @@ import { Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, Moment } from '../parts/time.tsx';
 import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
-import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];
 
@@ -156,49 +155,58 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
   );
 }
 
-/** The clock of a revocation: the gateway, then each cluster. */
+/** The clock of a revocation: the gateway at once, then each cluster when its reports first lack the key. */
 function Dropped({ revoked }: { revoked: Key }) {
-  const { orgID } = useWho();
-  const clusters = useQuery({ ...readClusters(orgID), enabled: orgID !== '' });
+  const clusters = useQuery(readKeyClusters(revoked.id));
   if (!revoked.revoked_at) return null;
+  const at = revoked.revoked_at;
   return (
-    <Panel title="The last one that you revoked">
+    <Panel
+      title="The last one that you revoked"
+      tools={
+        <AsCommand
+          api="Business"
+          cli={`andromeda keys clusters ${revoked.fingerprint}`}
+          operation={`GET /me/ssh-keys/${revoked.id}/clusters`}
+        />
+      }
+    >
       <p>
         <code className="cut">{revoked.fingerprint}</code>
       </p>
       <p>
-        <State kind="good">The gateway refuses it</State> since <Moment at={revoked.revoked_at} />
+        <State kind="good">The gateway refuses it</State> since <Moment at={at} />
       </p>
-      {(clusters.data ?? []).map((cluster) => (
-        <DroppedBy key={cluster.id} cluster={cluster} revoked={revoked} at={revoked.revoked_at ?? ''} />
-      ))}
+      <Loaded of={clusters}>
+        {({ clusters: list }) =>
+          list.length === 0 ? (
+            <p className="soft">No cluster had it when you revoked it.</p>
+          ) : (
+            list.map((cluster) => <DroppedBy key={cluster.cluster_id} cluster={cluster} at={at} />)
+          )
+        }
+      </Loaded>
     </Panel>
   );
 }
 
-function DroppedBy({ cluster, revoked, at }: { cluster: ClusterItem; revoked: Key; at: string }) {
-  const { orgID } = useWho();
-  const { data: access } = useQuery(readSshAccess(cluster.id, orgID));
-  const { data: keys } = useQuery(readKeys());
-  if (!access || !keys || access.hostname === '') return null;
-  // What a cluster has of a person's keys it says by the number of the set that it knows.
-  const isDropped = access.ssh_key_set_generation >= keys.generation || access.ssh_key_set_generation === 0;
-  const reportedAt = access.observed_at ?? at;
+function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster']; at: string }) {
+  const { cluster_name: name, dropped_at: dropped } = cluster;
   return (
     <>
-      <h3>{cluster.spec.name}</h3>
+      <h3>{name}</h3>
       <Strip
         steps={[
-          { name: 'Revoked', state: 'done', at },
-          { name: 'Refused', state: 'done', at },
-          {
-            name: 'Dropped by the cluster',
-            state: isDropped ? 'done' : access.observation_current ? 'busy' : 'busy',
-            at: isDropped && reportedAt > at ? undefined : at,
-          },
+          { name: 'Revoked, refused by the gateway', state: 'done', at },
+          { name: 'Dropped by the cluster', state: dropped ? 'done' : 'busy', at: dropped ?? undefined },
         ]}
-        missing={`${cluster.spec.name} has not reported yet that ${revoked.fingerprint.slice(0, 14)}… is gone. Nobody gets in with it meanwhile.`}
+        missing={`${name} has not reported yet that it is gone. Nobody gets in with it meanwhile.`}
       />
+      {dropped && (
+        <p className="soft">
+          {name} dropped it <Moment at={dropped} />.
+        </p>
+      )}
     </>
   );
 }

@@ -12,6 +12,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
 import { readOperatorClusters } from '../reads.ts';
+import { size } from '../sessions.ts';
 import { useWho } from '../who.tsx';
 
 /** How long the gateway may take to end a session that was closed. */
@@ -98,7 +99,7 @@ function count(number: number, one: string, more: string): string {
   return `${number} ${number === 1 ? one : more}`;
 }
 
-/** Logins are no changes that the live stream tells of. */
+/** Who comes and goes is live; how much passed is as of when it was read. */
 function ReadAgain({ of }: { of: UseQueryResult }) {
   if (of.dataUpdatedAt === 0) return null;
   return (
@@ -159,13 +160,6 @@ function useColumns(
   ];
 }
 
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-function size(bytes: number): string {
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
 function Close({
   session,
   cluster,
@@ -188,7 +182,7 @@ function Close({
         terminal ends; jobs of Slurm go on. The person is told the reason and can log in again.
       </p>
       <WriteForm
-        write={{ form: `session.close.${session.id}`, send, topics: ['installation'], onDone }}
+        write={{ form: `session.close.${session.id}`, send, topics: ['ssh-sessions'], onDone }}
         body={{}}
         label="Close the session"
         danger

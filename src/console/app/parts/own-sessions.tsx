@@ -1,5 +1,6 @@
 /** A person's own SSH sessions, and closing them. */
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { components } from '../../../api/business.ts';
 import { bodyOf, business } from '../api.ts';
@@ -58,9 +59,9 @@ export function OwnSessions() {
           )
         }
       </Loaded>
-      <button type="button" className="link small" onClick={() => void sessions.refetch()}>
-        Look again
-      </button>
+      <p className="small">
+        <Link to="/sessions/mine">Those that are over</Link>
+      </p>
       {closing && <CloseOwn session={closing} close={() => setClosing(undefined)} />}
     </Panel>
   );
@@ -74,7 +75,7 @@ function CloseOwn({ session, close }: { session: Session; close: () => void }) {
     <Dialog title="Close this session?" onClose={close}>
       <p>From {session.remote_address}. What runs in it ends; jobs that it submitted do not.</p>
       <WriteForm
-        write={{ form: `own-sessions.close.${session.id}`, send, topics: ['me'], onDone: close }}
+        write={{ form: `own-sessions.close.${session.id}`, send, topics: ['my-ssh-sessions'], onDone: close }}
         body={{}}
         label="Close the session"
         usualReason="It is not needed any more"

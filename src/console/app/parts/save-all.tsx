@@ -1,0 +1,89 @@
+/** Saving a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
+import { useRef, useState } from 'react';
+import { csv } from '../../../domain/csv.ts';
+import { save } from '../save.ts';
+
+/** More is for the command line, which writes as it reads. */
+const mostRows = 200_000;
+
+type Cell = string | number;
+
+export interface Saved<Row> {
+  /** Of the file, without its ending. */
+  name: string;
+  /** Page by page, from the one that is shown on. */
+  pages: (signal: AbortSignal) => AsyncIterable<readonly Row[]>;
+  /** Which of them; what a page's own filter leaves. */
+  isWanted: (row: Row) => boolean;
+  columns: readonly string[];
+  cells: (row: Row) => readonly Cell[];
+}
+
+export function SaveAll<Row>(saved: Saved<Row>) {
+  const [state, setState] = useState<{ count: number } | { problem: string } | undefined>();
+  const stopping = useRef<AbortController>(undefined);
+  const run = async (kind: 'csv' | 'jsonl') => {
+    stopping.current = new AbortController();
+    setState({ count: 0 });
+    try {
+      const isCut = await saveAs(saved, kind, stopping.current.signal, (count) => setState({ count }));
+      setState(
+        isCut
+          ? {
+              problem: `These are the first ${mostRows.toLocaleString()}; narrow it, or use the command line.`,
+            }
+          : undefined,
+      );
+    } catch (error) {
+      const isStopped = stopping.current.signal.aborted;
+      setState(isStopped ? undefined : { problem: error instanceof Error ? error.message : 'It failed.' });
+    }
+  };
+  if (state && 'count' in state)
+    return (
+      <span className="soft small" role="status">
+        {state.count.toLocaleString()} read…{' '}
+        <button type="button" className="link small" onClick={() => stopping.current?.abort()}>
+          Stop
+        </button>
+      </span>
+    );
+  return (
+    <>
+      {state && (
+        <span className="soft small" role="status">
+          {state.problem}
+        </span>
+      )}
+      <button type="button" className="link small" onClick={() => void run('csv')}>
+        Save as CSV
+      </button>
+      <button type="button" className="link small" onClick={() => void run('jsonl')}>
+        Save as JSONL
+      </button>
+    </>
+  );
+}
+
+/** Whether there was more than is saved. */
+async function saveAs<Row>(
+  { name, pages, isWanted, columns, cells }: Saved<Row>,
+  kind: 'csv' | 'jsonl',
+  signal: AbortSignal,
+  onCount: (count: number) => void,
+): Promise<boolean> {
+  const parts: Blob[] = kind === 'csv' ? [new Blob([csv([columns])])] : [];
+  let count = 0;
+  for await (const page of pages(signal)) {
+    signal.throwIfAborted();
+    const rows = page.filter(isWanted).slice(0, mostRows - count);
+    const text =
+      kind === 'csv' ? csv(rows.map(cells)) : rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+    parts.push(new Blob([text]));
+    count += rows.length;
+    onCount(count);
+    if (count >= mostRows) break;
+  }
+  save(`${name}.${kind}`, kind === 'csv' ? 'text/csv' : 'application/jsonl', ...parts);
+  return count >= mostRows;
+}
