@@ -54,7 +54,7 @@ export function signAdHoc(executable: Buffer, identifier: string): Buffer {
 
   const directory = codeDirectory(signed, codeLimit, identifier, text);
   const head = [magic.signature, 20 + directory.length, 1, 0, 20];
-  for (const [index, word] of head.entries()) signed.writeUInt32BE(word, codeLimit + index * 4);
+  for (const [index, field] of head.entries()) signed.writeUInt32BE(field, codeLimit + index * 4);
   directory.copy(signed, codeLimit + 20);
   return signed;
 }
@@ -84,7 +84,7 @@ function codeDirectory(file: Buffer, codeLimit: number, identifier: string, text
   const name = Buffer.from(`${identifier}\0`);
   const hashes = pageHashes(file, codeLimit, pageSize);
   const directory = Buffer.alloc(sizeOfDirectory(identifier, codeLimit));
-  const words = [
+  const fields = [
     magic.codeDirectory,
     directory.length,
     version,
@@ -95,7 +95,7 @@ function codeDirectory(file: Buffer, codeLimit: number, identifier: string, text
     hashes.length,
     codeLimit,
   ];
-  for (const [index, word] of words.entries()) directory.writeUInt32BE(word, index * 4);
+  for (const [index, field] of fields.entries()) directory.writeUInt32BE(field, index * 4);
   directory[36] = sha256.size;
   directory[37] = sha256.type;
   directory[39] = Math.log2(pageSize);

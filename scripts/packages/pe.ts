@@ -2,7 +2,7 @@
 
 /** The executable without its signature. Throws a sentence when the signature is not the end of it. */
 export function withoutSignature(executable: Buffer): Buffer {
-  const { certificates } = placesIn(executable);
+  const { certificates } = offsetsIn(executable);
   const offset = executable.readUInt32LE(certificates);
   const size = executable.readUInt32LE(certificates + 4);
   if (offset === 0) return executable;
@@ -14,7 +14,7 @@ export function withoutSignature(executable: Buffer): Buffer {
 
 /** The executable with the checksum in its header that its content has now. */
 export function withChecksum(executable: Buffer): Buffer {
-  const { checksum } = placesIn(executable);
+  const { checksum } = offsetsIn(executable);
   const result = Buffer.from(executable);
   result.writeUInt32LE(0, checksum);
   let sum = 0;
@@ -27,7 +27,7 @@ export function withChecksum(executable: Buffer): Buffer {
   return result;
 }
 
-function placesIn(file: Buffer): { checksum: number; certificates: number } {
+function offsetsIn(file: Buffer): { checksum: number; certificates: number } {
   const header = file.length > 64 && file.toString('latin1', 0, 2) === 'MZ' ? file.readUInt32LE(60) : -1;
   const isKnown =
     header > 0 &&

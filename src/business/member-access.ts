@@ -15,7 +15,7 @@ import { findAccessList } from '../store/access-lists.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { listAllLiveGrants, listLiveGrants } from '../store/grants.ts';
 import type { Store } from '../store/index.ts';
-import { type KubernetesLookup, lookAtKubernetes } from '../store/kubernetes-access.ts';
+import { findKubernetesLookup, type KubernetesLookup } from '../store/kubernetes-access.ts';
 import {
   findMember,
   findMembership,
@@ -56,7 +56,7 @@ export async function listMemberAccess(
     throw new DomainError('invalid_request', `At most ${mostPeople} people can be asked for at once.`);
   if (wanted.some((id) => id !== caller.userId)) requireManager(own.permissions);
   const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);
-  const known = await Promise.all(clusters.map((cluster) => lookAt(store, cluster, now)));
+  const known = await Promise.all(clusters.map((cluster) => knownOf(store, cluster, now)));
   const people: Person[] = [];
   for (const userId of wanted) {
     const person = await accessOf(store, organizationId, userId, known, now);
@@ -86,13 +86,13 @@ export async function listOrganizationGrants(
   };
 }
 
-async function lookAt(store: Store, cluster: Cluster, now: number): Promise<Known> {
+async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Known> {
   const isSlurm = cluster.scheduler === 'sunk';
   const [list, observation, sides, kubernetes] = await Promise.all([
     isSlurm ? findAccessList(store.read, cluster.id) : undefined,
     isSlurm ? findObservation(store.read, cluster.id, 'slurm') : undefined,
     listSideStates(store.read, cluster),
-    sidesOf(cluster).includes('kubernetes') ? lookAtKubernetes(store, cluster, now) : undefined,
+    sidesOf(cluster).includes('kubernetes') ? findKubernetesLookup(store, cluster, now) : undefined,
   ]);
   return { cluster, list, observation, sides, kubernetes };
 }

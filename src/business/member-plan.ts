@@ -69,7 +69,10 @@ export async function planMemberChanges(
 
 /** Whom a change is about; undefined while they have no account. */
 async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
-  if (change.change !== 'add') return change.user_id;
+  if (change.change !== 'add') {
+    const { user_id: userId } = change;
+    return userId;
+  }
   return (await findPersonByEmail(db, change.email))?.id;
 }
 
@@ -109,7 +112,8 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
     const { change: _, ...body } = change;
     return adding({ caller, path: { orgID }, body }, ofOwnersAndAdmins);
   }
-  const path = { orgID, userID: change.user_id };
+  const { user_id: userID } = change;
+  const path = { orgID, userID };
   if (change.change === 'role')
     return settingRole({ caller, path, body: { role: change.role } }, ofOwnersAndAdmins);
   if (change.change === 'permissions')

@@ -11,7 +11,7 @@ import {
 import { configurationStatus } from '../domain/slurm-configuration-status.ts';
 import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
 import { findAccessList } from '../store/access-lists.ts';
-import { listSideRows } from '../store/cluster-sides.ts';
+import { findSideFailures } from '../store/cluster-sides.ts';
 import type { Store } from '../store/index.ts';
 import { findObservation } from '../store/observations.ts';
 import { countOpenSessions } from '../store/session-records.ts';
@@ -94,13 +94,12 @@ export async function getSchedulerConfigurationStatus(
   request: PlatformRequest<'getSchedulerConfigurationStatus'>,
 ): Promise<PlatformReply<'getSchedulerConfigurationStatus'>> {
   const cluster = await configurable(store, request);
-  const [newest, observation, list, sides] = await Promise.all([
+  const [newest, observation, list, failures] = await Promise.all([
     findNewestSlurmVersion(store.read, cluster.id),
     findObservation(store.read, cluster.id, 'slurm'),
     findAccessList(store.read, cluster.id),
-    listSideRows(store.read, cluster.id),
+    findSideFailures(store.read, cluster.id, 'slurm'),
   ]);
-  const side = sides.find((one) => one.side === 'slurm');
   const isPassedOn = list !== undefined && list.acceptedGeneration === list.generation;
   const status = configurationStatus({
     clusterState: cluster.state,
@@ -108,8 +107,8 @@ export async function getSchedulerConfigurationStatus(
     passedOnGeneration: isPassedOn ? list.desiredGeneration : 0,
     newest,
     observation: observation && { ...observation, ready: observation.report.scheduler?.ready },
-    observeFailure: side?.look_failure ?? undefined,
-    applyFailure: side?.apply_failure ?? undefined,
+    observeFailure: failures.observe,
+    applyFailure: failures.apply,
     now: request.now,
   });
   return {

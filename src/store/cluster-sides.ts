@@ -16,6 +16,16 @@ export const listSideRows = prepared((db, clusterId: string) =>
   db.selectFrom('cluster_sides').selectAll().where('cluster_id', '=', clusterId),
 );
 
+/** Why a side could not be observed last, and why it is not as it should be; undefined where nothing is wrong. */
+export async function findSideFailures(
+  db: Reader,
+  clusterId: string,
+  side: Side,
+): Promise<{ observe: string | undefined; apply: string | undefined }> {
+  const [row] = await sideRow(db, clusterId, side);
+  return { observe: row?.look_failure ?? undefined, apply: row?.apply_failure ?? undefined };
+}
+
 /** Records why a side could not be observed; the last report stays as it was. */
 export async function recordObserveFailure(
   store: Store,

@@ -1,7 +1,7 @@
 /** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
-import type { ConsoleSessionTable } from './schema.ts';
+import type { ConsoleSessionTable } from './sign-in-tables.ts';
 import { fromTime, toTime } from './time.ts';
 
 /** Times are ms since 1970. */

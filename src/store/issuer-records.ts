@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Reader, Tx } from './index.ts';
-import type { IssuerRecordTable } from './schema.ts';
+import type { IssuerRecordTable } from './sign-in-tables.ts';
 
 export type IssuerPayload = Record<string, unknown>;
 

@@ -50,7 +50,7 @@ export interface KubernetesLookup {
   of(userId: string): Promise<KubernetesAccessFacts>;
 }
 
-export async function lookAtKubernetes(
+export async function findKubernetesLookup(
   source: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   now: number,
@@ -76,7 +76,7 @@ export async function findKubernetesAccessOf(
   userId: string,
   now: number,
 ): Promise<KubernetesAccessFacts> {
-  return (await lookAtKubernetes(source, cluster, now)).of(userId);
+  return (await findKubernetesLookup(source, cluster, now)).of(userId);
 }
 
 /** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */

@@ -13,6 +13,7 @@ import type {
   UnboundIdentityTable,
 } from './audit-tables.ts';
 import type { SessionSchema } from './session-tables.ts';
+import type { SignInSchema } from './sign-in-tables.ts';
 
 /** A person. The installation itself is one too (`kind` system): nobody can be it, and it owns what files make. */
 export interface UserTable {
@@ -332,40 +333,7 @@ export interface CounterTable {
   value: number;
 }
 
-/** The embedded issuer's password of a person: a scrypt hash with its parameters. */
-export interface PasswordTable {
-  user_id: string;
-  hash: string;
-  updated_at: string;
-  /** How often it was changed. */
-  generation: number;
-}
-
-/** What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID. */
-export interface IssuerRecordTable {
-  model: string;
-  id: string;
-  payload: string;
-  grant_id: string | null;
-  user_code: string | null;
-  uid: string | null;
-  expires_at: number | null;
-  consumed_at: number | null;
-}
-
-export interface ConsoleSessionTable {
-  /** The SHA-256 of what the browser shows. */
-  id: string;
-  user_id: string;
-  /** Its tokens, encrypted with what the browser shows. */
-  sealed: string;
-  address: string;
-  program: string;
-  created_at: string;
-  seen_at: string;
-}
-
-export interface Schema extends SessionSchema {
+export interface Schema extends SessionSchema, SignInSchema {
   users: UserTable;
   identities: IdentityTable;
   staff_permissions: StaffPermissionTable;
@@ -399,7 +367,4 @@ export interface Schema extends SessionSchema {
   storage_quotes: StorageQuoteTable;
   storage_purchases: StoragePurchaseTable;
   counters: CounterTable;
-  passwords: PasswordTable;
-  issuer_records: IssuerRecordTable;
-  console_sessions: ConsoleSessionTable;
 }

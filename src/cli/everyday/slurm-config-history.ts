@@ -44,7 +44,7 @@ export function consequencesOf(check: Check): string[] {
   ];
 }
 
-const stateWords: Record<Status['state'], string> = {
+const stateSentences: Record<Status['state'], string> = {
   never_written: 'No configuration was ever set.',
   saved: 'It is saved, and not passed on to the cluster yet.',
   applying: 'The cluster tries it out.',
@@ -95,7 +95,7 @@ export const historyVerbs = [
       const json = await platform.get(`${base}/status`, given);
       const { generation, state, inForceGeneration, message } = json;
       const lines = [
-        `Number ${generation}. ${stateWords[state]}`,
+        `Number ${generation}. ${stateSentences[state]}`,
         ...(message === undefined ? [] : [message]),
         ...(inForceGeneration === undefined || state === 'in_force'
           ? []
