@@ -34,6 +34,7 @@ const folders = {
     ['domain', 'store', 'http'],
     'the APIs are handed to it as listeners, so that it can do nothing that they do not allow',
   ],
+  clients: [['domain', 'http'], 'people have them without a token, so it knows nothing of anybody'],
   config: [['domain', 'api', 'http'], 'it says what is wanted, and starts nothing'],
   app: [
     [
@@ -52,19 +53,20 @@ const folders = {
       'sync',
       'http',
       'console',
+      'clients',
       'config',
     ],
     'it composes the service, and knows nothing of the command line',
   ],
   host: [
-    ['domain', 'store', 'api', 'identity', 'ssh', 'http', 'config', 'backup', 'app'],
+    ['domain', 'store', 'api', 'identity', 'ssh', 'http', 'config', 'backup', 'clients', 'app'],
     'it starts the service, and is started by main',
   ],
 };
 
 /** The only folders that may import a package, and why. */
 const packages = {
-  express: [['http'], 'operations know nothing of HTTP'],
+  express: [['http', 'clients'], 'operations know nothing of HTTP'],
   ssh2: [['gateway', 'sync/drivers/simulated/login-node'], 'SSH is theirs alone'],
   '@napi-rs/keyring': [['cli'], 'a session belongs to whoever signed in'],
   commander: [['cli'], 'the server has no command line of its own'],

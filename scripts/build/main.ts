@@ -20,6 +20,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundleProgram } from './bundle.ts';
+import { buildPortable } from './client.ts';
 import { buildConsole } from './console.ts';
 import { injectBlob } from './elf.ts';
 import { missingFor, type Target, thisMachine } from './target.ts';
@@ -41,20 +42,23 @@ try {
   for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);
   for (const [file, path] of addons) copyFileSync(path, inWork(`assets/addon/${file}`));
   const src = join(root, 'src');
-  for (const text of globSync('**/*.{js,json}', {
+  for (const text of globSync('**/*.{js,json,sh,ps1}', {
     cwd: src,
     exclude: ['**/tsconfig.json', 'console/app/**'],
   })) {
     copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
   await addConsole();
+  const client = await buildPortable(root);
+  writeFileSync(inWork('assets/bytes/client/andromeda.mjs'), client.mjs);
+  writeFileSync(inWork('assets/bytes/client/andromeda.tgz'), client.tgz);
   const run = (file: string, ...args: string[]) => {
     const [command = '', ...rest] = [...target.run, file, ...args];
     return execFileSync(command, rest, {
       cwd: work,
       stdio: 'pipe',
       encoding: 'utf8',
-      env: { ...process.env, XDG_CACHE_HOME: work },
+      env: { ...process.env, XDG_CACHE_HOME: work, XDG_STATE_HOME: work },
     });
   };
   const flags = [

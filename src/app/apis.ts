@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import type { Acme } from '../acme/index.ts';
 import type { Audit } from '../audit/index.ts';
 import { businessOperations } from '../business/index.ts';
+import type { Downloads } from '../clients/index.ts';
 import type { Config } from '../config/index.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
 import { DomainError } from '../domain/error.ts';
@@ -37,6 +38,7 @@ export interface ApiParts {
   log: Logger;
   tracer: Tracer | undefined;
   sync: InstallationParts['sync'];
+  downloads: Downloads;
   now(): number;
 }
 
@@ -114,13 +116,15 @@ function createPlatformApi(
   common: CommonOptions,
   authenticate: Authenticate,
 ): RequestListener {
-  const { config, store, issuer, hostKey } = parts;
+  const { config, store, issuer, hostKey, downloads } = parts;
   return createApi({
     ...common,
     name: 'platform',
     document: loadDocument('platform'),
     url: config.platform.url,
     sibling: { title: 'Business API', url: config.business.url },
+    // People know this address: they sign in with it.
+    beside: { owns: downloads.owns, handle: downloads.at(config.platform.url) },
     operations: platformOperations,
     deps: {
       store,

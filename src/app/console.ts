@@ -1,4 +1,5 @@
 /** A part of the composition root: the web console, with the two APIs and the issuer as it needs them. */
+import type { Downloads } from '../clients/index.ts';
 import type { Config } from '../config/index.ts';
 import { type Console, createConsole } from '../console/index.ts';
 import { fetchWithin } from '../http/fetch-within.ts';
@@ -15,11 +16,12 @@ export function startConsole(parts: {
   apis: Apis;
   issuer: TokenIssuer;
   proxies: TrustedProxies;
+  downloads: Downloads;
   log: Logger;
   now(): number;
   uptime(): number;
 }): Console {
-  const { config, store, apis, issuer, proxies, log, now, uptime } = parts;
+  const { config, store, apis, issuer, proxies, downloads, log, now, uptime } = parts;
   if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
   let files: ReturnType<typeof consoleFiles> | undefined;
   return createConsole({
@@ -42,6 +44,7 @@ export function startConsole(parts: {
       });
       return files;
     },
+    downloads: { owns: downloads.owns, handle: downloads.at(config.console.url) },
     proxies,
     log,
     now,

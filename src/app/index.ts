@@ -8,6 +8,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import type { Acme } from '../acme/index.ts';
 import { startAudit } from '../audit/index.ts';
 import { startBackups } from '../backup/index.ts';
+import { createDownloads, type Downloads } from '../clients/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 import type { Lab } from '../domain/lab.ts';
 import type { SessionFilter } from '../gateway/index.ts';
@@ -18,6 +19,7 @@ import { listen } from '../http/listen.ts';
 import { createClock, logClockJumps } from '../lib/clock.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
+import { portableClient, programText } from '../lib/packaging.ts';
 import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
 import { inSpan, type Tracer } from '../lib/trace.ts';
 import { heldKeys, loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
@@ -86,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
     const sync: ApiParts['sync'] = {};
-    const common = { config, store, log, tracer, now, sync };
+    const common = { config, store, log, tracer, now, sync, downloads: offerClients(config, log) };
     const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
     const acme = await openAcme(config, common);
@@ -153,6 +155,18 @@ async function watchLog({ config, log }: AppOptions, now: () => number) {
   const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
   const activity = createActivityCounts();
   return { metrics, activity, log: activity.watch(metrics?.watch(log) ?? log) };
+}
+
+/** What people get to work with, without a token. */
+function offerClients({ dataDir, platform }: Config, log: Logger): Downloads {
+  return createDownloads({
+    dataDir,
+    version: manifest.version,
+    platformUrl: platform.url,
+    portable: portableClient,
+    text: programText,
+    log,
+  });
 }
 
 /** What traces are told to. Last to stop, for what the others do when they stop. */

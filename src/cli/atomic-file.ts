@@ -1,6 +1,7 @@
 /** Files that a reader sees as they were or as they are now, never in between, also after a crash. */
 import { randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Writes `text` to `path`, readable by its owner alone. A link stays one: what it points to is replaced. */
 export async function writeAtomically(path: string, text: string): Promise<void> {
@@ -14,9 +15,27 @@ export async function writeAtomically(path: string, text: string): Promise<void>
     } finally {
       await handle.close();
     }
-    await rename(temporary, target);
+    await replace(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+/** On Windows a file that somebody reads at this moment cannot be replaced; a moment later it can. */
+async function replace(temporary: string, target: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await rename(temporary, target);
+    } catch (error) {
+      if (attempt === 10 || !isHeldOnWindows(error)) throw error;
+      await sleep(20 * attempt);
+    }
+  }
+}
+
+/** Whether Windows refuses it because another process has the file open, or has only just deleted it. */
+export function isHeldOnWindows(error: unknown, platform: NodeJS.Platform = process.platform): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(code);
 }

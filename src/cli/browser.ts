@@ -6,14 +6,15 @@ import { isAttended } from './ask.ts';
 import { printMessage } from './output.ts';
 
 /** Offers to open an address; Enter does it. Returns how to take the offer back. */
-export function offerBrowser(address: string, env = process.env): () => void {
-  const browser = findBrowser(env);
+export function offerBrowser(address: string): () => void {
+  const browser = findBrowser(process.env, process.platform);
   const url = URL.parse(address);
   const isPage = url?.protocol === 'https:' || url?.protocol === 'http:';
   if (!browser || !isPage || !isAttended() || !process.stderr.isTTY) return () => {};
   printMessage('Press Enter to open it in a browser on this machine.');
   const open = () => {
-    const child = spawn(browser, [url.href], { stdio: 'ignore', detached: true });
+    const [program = '', ...args] = browser;
+    const child = spawn(program, [...args, url.href], { stdio: 'ignore', detached: true });
     child.on('error', () => {}); // the address is on the screen
     child.unref();
   };
@@ -24,12 +25,15 @@ export function offerBrowser(address: string, env = process.env): () => void {
   };
 }
 
-/** The program that opens pages: the person's own, or the desktop's where there is a desktop. */
-function findBrowser(env: NodeJS.ProcessEnv): string | undefined {
-  if (env.BROWSER) return env.BROWSER.split(delimiter)[0];
-  if (process.platform === 'darwin') return 'open';
+/** The program that opens pages, and what stands before the address: the person's own, or the desktop's where there is a desktop. */
+export function findBrowser(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] | undefined {
+  const own = env.BROWSER?.split(delimiter)[0];
+  if (own) return [own];
+  if (platform === 'darwin') return ['open'];
+  // `start` is a word of cmd.exe, which would read the & of an address.
+  if (platform === 'win32') return ['rundll32.exe', 'url.dll,FileProtocolHandler'];
   const hasDesktop = Boolean(env.DISPLAY || env.WAYLAND_DISPLAY);
-  return hasDesktop && isInstalled('xdg-open', env.PATH ?? '') ? 'xdg-open' : undefined;
+  return hasDesktop && isInstalled('xdg-open', env.PATH ?? '') ? ['xdg-open'] : undefined;
 }
 
 function isInstalled(program: string, path: string): boolean {

@@ -37,10 +37,24 @@ export async function editText<T>(
   }
 }
 
-function runEditor(file: string): Promise<void> {
-  const editor = process.env.VISUAL || process.env.EDITOR || 'vi';
+/** How the person's editor is started, with this file. */
+export function editorCommand(
+  file: string,
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): { editor: string; program: string; args: string[]; windowsVerbatimArguments?: true } {
+  const isWindows = platform === 'win32';
+  const editor = env.VISUAL || env.EDITOR || (isWindows ? 'notepad' : 'vi');
   // By the shell, as git does it: an editor may come with arguments. The file is an argument of its own.
-  const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' });
+  if (!isWindows) return { editor, program: '/bin/sh', args: ['-c', `${editor} "$1"`, 'editor', file] };
+  // cmd.exe takes the outermost quotes away, and Node must put in none of its own.
+  const args = ['/d', '/s', '/c', `"${editor} "${file}""`];
+  return { editor, program: env.ComSpec || 'cmd.exe', args, windowsVerbatimArguments: true };
+}
+
+function runEditor(file: string): Promise<void> {
+  const { editor, program, args, ...options } = editorCommand(file);
+  const child = spawn(program, args, { stdio: 'inherit', ...options });
   // Ctrl-C is for the editor: were we to end first, the two would share the terminal, and the text would be lost.
   const ignore = () => {};
   process.on('SIGINT', ignore);

@@ -25,15 +25,9 @@ export function addInstallation(
     .option('--quiet', 'only print what is not well', false)
     .addHelpText('after', example('andromeda check --config andromeda.yaml'))
     .action(async (options: CheckOptions) => finish(await server.check(options)));
-  program
-    .command('doctor')
-    .description('say whether an installation is well: database, audit trail, keys, disk, clock, backups')
-    .addOption(configOption())
-    .option('--quiet', 'only print what is not well', false)
-    .addHelpText('after', example('andromeda doctor --config andromeda.yaml'))
-    .action(async (options: CheckOptions) => finish(await server.doctor(options)));
   addBackup(program, server, finish);
   addRestore(program, server, finish);
+  addClients(program, server, finish);
 
   const service = program
     .command('service')
@@ -106,6 +100,22 @@ function addRestore(program: Command, server: ServerCommands, finish: (status: n
         ),
       );
     });
+}
+
+function addClients(program: Command, server: ServerCommands, finish: (status: number) => void): void {
+  const clients = program
+    .command('clients')
+    .description("the clients that the service offers for people's machines, at /download")
+    .addHelpText('after', example('andromeda clients add andromeda-clients-0.1.0.tar.gz'));
+  which(clients.command('add').description('offer the executables of a release file; the service may run'))
+    .argument('<file>', 'the release file')
+    .addHelpText('after', example('sudo andromeda clients add andromeda-clients-0.1.0.tar.gz'))
+    .action(async (file: string, options: InstallationOptions) =>
+      finish(await server.addClients({ file, ...checked(options) })),
+    );
+  which(clients.command('list').description('print the executables that are offered'))
+    .addHelpText('after', example('andromeda clients list'))
+    .action(async (options: InstallationOptions) => finish(await server.listClients(checked(options))));
 }
 
 function which(command: Command): Command {

@@ -12,6 +12,7 @@
 import { Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
+import type { DoctorOptions } from './doctor/index.ts';
 import { endDespiteThreads } from './end-process.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday/index.ts';
@@ -20,15 +21,18 @@ import { collect, environmentFlags, example, outputFlag } from './flags.ts';
 import { report, watchOutput } from './output.ts';
 import type { ServeOptions, ServerCommands } from './server-commands.ts';
 
-/** Runs one command line (without `node` and the script's name) and resolves to the exit status. */
-export async function run(argv: readonly string[], server: ServerCommands): Promise<number> {
+/**
+ * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without the server's part
+ * it is the client alone, which has no commands for the host.
+ */
+export async function run(argv: readonly string[], server: ServerCommands | undefined): Promise<number> {
   watchOutput();
   const status = await perform(argv, server);
   endDespiteThreads(status);
   return status;
 }
 
-async function perform(argv: readonly string[], server: ServerCommands): Promise<number> {
+async function perform(argv: readonly string[], server: ServerCommands | undefined): Promise<number> {
   let status: number = exitStatus.ok;
   const [first, ...rest] = argv;
   // Commander's own `help` knows only the outermost commands.
@@ -37,6 +41,10 @@ async function perform(argv: readonly string[], server: ServerCommands): Promise
     status = ended;
   });
   try {
+    if (!server && first !== undefined && onHost.includes(first))
+      throw usage(
+        `This is the client alone; \`andromeda ${first}\` is for the host, where the whole program is.`,
+      );
     if (first === 'help') requireCommand(program, rest);
     await program.parseAsync(line, { from: 'user' });
     return status;
@@ -48,26 +56,31 @@ async function perform(argv: readonly string[], server: ServerCommands): Promise
 /** All commands that `argv` may ask for; `completion` has every one. `finish` is given the exit status. */
 export async function createProgram(
   argv: readonly string[],
-  server: ServerCommands,
+  server: ServerCommands | undefined,
   finish: (status: number) => void,
 ): Promise<Command> {
   const done = (outcome: Outcome) => finish(exitStatus[outcome]);
-  const program = emptyProgram();
-  addServe(program, server, finish);
+  const program = emptyProgram(server !== undefined);
+  if (server) addServe(program, server, finish);
   addCall(program, done);
   addAuth(program, done);
   await addEveryday(program, argv[0], finish);
   await addAdmin(program, argv, server, finish);
-  if (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0]))
+  if (server && (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0])))
     (await import('./installation.ts')).addInstallation(program, server, finish);
+  addDoctor(program, server, finish);
   addCompletion(program, done);
   addVersion(program, server, done);
   return program;
 }
 
-function emptyProgram(): Command {
+function emptyProgram(isWhole: boolean): Command {
   return new Command('andromeda')
-    .description('Access to GPU clusters: the service, and the client of its two APIs')
+    .description(
+      isWhole
+        ? 'Access to GPU clusters: the service, and the client of its two APIs'
+        : 'Access to GPU clusters: the client',
+    )
     .configureOutput({
       outputError: () => {}, // `report` prints it, in our wording
       getOutHelpWidth: () => process.stdout.columns || helpWidth,
@@ -77,8 +90,11 @@ function emptyProgram(): Command {
     .exitOverride()
     .hook('preAction', (_, command) => refuseEmptyPaths(command))
     .enablePositionalOptions() // lets `call` stop reading flags at its first argument
-    .addHelpText('after', statuses)
-    .addHelpText('after', example('andromeda serve --demo', 'andromeda ssh alpha', 'andromeda keys list'));
+    .addHelpText('after', isWhole ? statuses + serveStatuses : statuses)
+    .addHelpText(
+      'after',
+      example(...(isWhole ? ['andromeda serve --demo'] : []), 'andromeda ssh alpha', 'andromeda keys list'),
+    );
 }
 
 function addServe(program: Command, server: ServerCommands, finish: (status: number) => void): void {
@@ -125,7 +141,7 @@ function addCall(program: Command, done: (outcome: Outcome) => void): void {
 async function addAdmin(
   program: Command,
   argv: readonly string[],
-  server: ServerCommands,
+  server: ServerCommands | undefined,
   finish: (status: number) => void,
 ): Promise<void> {
   const admin = program
@@ -152,20 +168,62 @@ function addCompletion(program: Command, done: (outcome: Outcome) => void): void
     );
 }
 
-function addVersion(program: Command, server: ServerCommands, done: (outcome: Outcome) => void): void {
-  program
-    .command('version')
-    .description('print the versions of this program and of what it runs on')
+function addVersion(
+  program: Command,
+  server: ServerCommands | undefined,
+  done: (outcome: Outcome) => void,
+): void {
+  environmentFlags(
+    program
+      .command('version')
+      .description('print the versions of this program, of what it runs on, and of the service it is for'),
+  )
     .addOption(outputFlag(['text', 'json', 'yaml']))
     .addHelpText('after', example('andromeda version', 'andromeda version -o json'))
-    .action(async (options: { output: string }) =>
-      done(await (await import('./commands/version.ts')).version(options, server.components)),
+    .action(async (options: EnvironmentOptions & { output: string }) =>
+      done(await (await import('./commands/version.ts')).version(options, server?.components)),
+    );
+}
+
+/** For a laptop; and for the host, where this is the whole program. */
+function addDoctor(
+  program: Command,
+  server: ServerCommands | undefined,
+  finish: (status: number) => void,
+): void {
+  const command = program
+    .command('doctor')
+    .description(
+      server
+        ? 'find what is wrong between this machine and a shell or, on the host, with an installation'
+        : 'find what is wrong between this machine and a shell',
+    )
+    .argument('[cluster]', 'look at this cluster alone');
+  if (server) command.option('--config <file>', 'look at the installation on this host (YAML)');
+  environmentFlags(
+    command
+      .option('--quiet', 'only print what is not well', false)
+      .option('--json', 'print it as JSON', false),
+  )
+    .addHelpText(
+      'after',
+      (server ? doctorNote : '') +
+        example(
+          'andromeda doctor',
+          'andromeda doctor alpha',
+          ...(server ? ['andromeda doctor --config /etc/andromeda/andromeda.yaml'] : []),
+        ),
+    )
+    .action(async (cluster: string | undefined, options: DoctorOptions) =>
+      finish(await (await import('./doctor/index.ts')).doctor(cluster, options, server)),
     );
 }
 
 /** What a command line begins with that needs none of the everyday commands. */
-const installation = ['check', 'doctor', 'backup', 'restore', 'service'];
-const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', ...installation];
+const installation = ['check', 'backup', 'restore', 'service', 'clients'];
+/** What only the whole program has. */
+const onHost = ['serve', ...installation];
+const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];
 
 /** Adds the one that was asked for; all of them where the program explains itself. */
 async function addEveryday(
@@ -195,8 +253,15 @@ Exit statuses:
   2    the command line is wrong   7    the service cannot be reached
   3    you are not signed in       130  Ctrl-C
   4    you may not do that
-\`call\` and \`auth\` know 0, 1, 2 and 130 only; \`ssh\` ends with the status of ssh itself. \`serve\` ends
+\`call\` and \`auth\` know 0, 1, 2 and 130 only; \`ssh\` ends with the status of ssh itself.`;
+
+const serveStatuses = ` \`serve\` ends
 with 78 where its configuration or its data cannot be used, and with 69 where a port is taken.`;
+
+const doctorNote = `
+Where an installation is on this host (andromeda.yaml here, or /etc/andromeda/andromeda.yaml), it is
+about that one, unless a cluster, --profile or --url says otherwise.
+`;
 
 const credentialStore = `
 The session is kept in the operating system's credential store or, where there is none, in a file

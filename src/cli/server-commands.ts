@@ -29,6 +29,14 @@ export interface CheckOptions {
   quiet: boolean;
 }
 
+export interface DoctorOptions extends CheckOptions {
+  json: boolean;
+}
+
+export interface ClientsOptions extends InstallationOptions {
+  file: string;
+}
+
 export interface ServiceOptions {
   config: string;
   user: string;
@@ -64,7 +72,13 @@ export interface ServerCommands {
   /** Says whether the service could start from a configuration. Resolves to the exit status. */
   check(options: CheckOptions): Promise<number>;
   /** Says whether an installation is well. Resolves to the exit status. */
-  doctor(options: CheckOptions): Promise<number>;
+  doctor(options: DoctorOptions): Promise<number>;
+  /** Whether there is an installation on this host that commands without --config are about. */
+  hasInstallation(): Promise<boolean>;
+  /** Takes clients for people's machines from a release file. Resolves to the exit status. */
+  addClients(options: ClientsOptions): Promise<number>;
+  /** Prints which clients people are offered. Resolves to the exit status. */
+  listClients(options: InstallationOptions): Promise<number>;
   /** Sets the service up under systemd. Resolves to the exit status. */
   installService(options: ServiceOptions): Promise<number>;
   /** Puts another program in the place of the one that systemd runs. Resolves to the exit status. */

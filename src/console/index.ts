@@ -5,6 +5,7 @@
  * person's own token. The token never reaches the browser, which holds a cookie and nothing else.
  *
  *     GET  /…                       the page, for every address of it; its files in /assets    assets.ts
+ *     GET  /download, …             the clients that people are offered                        ../clients, handed in
  *     GET  /sign-in                 → the issuer → GET /sign-in/callback → the page            sign-in.ts
  *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
  *     GET  /session, /sessions      who is signed in, and with which browsers                  session-routes.ts
@@ -34,6 +35,8 @@ export interface ConsoleOptions {
   authenticate(authorization: string): Promise<string>;
   /** What browsers load. */
   files(): Promise<ReadonlyMap<string, ConsoleFile>>;
+  /** The clients that people are offered: which addresses, and what answers. */
+  downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
@@ -46,7 +49,7 @@ export interface Console {
 }
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { url, store, apis, authenticate, files, proxies, log, now, uptime } = options;
+  const { url, store, apis, authenticate, files, downloads, proxies, log, now, uptime } = options;
   const issuer = createIssuerClient({
     ...options.issuer,
     redirectUri: `${url}/sign-in/callback`,
@@ -61,7 +64,7 @@ export function createConsole(options: ConsoleOptions): Console {
     now,
   });
   const events = createEvents({ store, sessions, log, now });
-  const routes = { url, store, apis, issuer, sessions, events, files, proxies, log, now, uptime };
+  const routes = { url, store, apis, issuer, sessions, events, files, downloads, proxies, log, now, uptime };
   const handle = createRoutes(routes);
   return {
     handle,

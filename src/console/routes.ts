@@ -21,6 +21,7 @@ export interface RoutesOptions {
   sessions: Sessions;
   events: Events;
   files: Files;
+  downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
   log: Logger;
   now(): number;
@@ -31,7 +32,7 @@ export interface RoutesOptions {
 const onlyGet = new Set(['/sign-in', '/sign-in/callback', '/events']);
 
 export function createRoutes(options: RoutesOptions): RequestListener {
-  const { apis, sessions, events, files, proxies, log } = options;
+  const { apis, sessions, events, files, downloads, proxies, log } = options;
   const signIn = createSignInRoutes(options);
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -54,6 +55,7 @@ export function createRoutes(options: RoutesOptions): RequestListener {
       response.writeHead(405, { Allow: 'GET' }).end();
       return;
     }
+    if (downloads.owns(path)) return downloads.handle(request, response);
     if (path === '/sign-in') return signIn.begin(request, response, url, address);
     if (path === '/sign-in/callback') return signIn.finish(request, response, url, address);
     if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });

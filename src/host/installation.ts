@@ -14,3 +14,8 @@ export function findConfig(given: string | undefined, otherwise = ''): string {
     `Neither ${usualConfigs.join(' nor ')} exists; say which installation it is with --config FILE${otherwise}.`,
   );
 }
+
+/** Whether one is found where none is given. */
+export function hasInstallation(): boolean {
+  return usualConfigs.some((path) => existsSync(path));
+}

@@ -4,6 +4,7 @@
  * routes to keep in step. What an operation means is not decided here.
  */
 import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
 import express, {
   type Express,
   type NextFunction,
@@ -42,6 +43,8 @@ export interface ApiOptions<Deps> {
   deps: Deps;
   /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
   authenticate(authorization: string | undefined): Promise<string>;
+  /** What is served beside the API, to anybody: which addresses, and what answers. */
+  beside?: { owns(path: string): boolean; handle: RequestListener };
   /** Rejects with the reason while the process cannot serve. */
   checkReady(): Promise<void>;
   /** The proxies that are believed about the address of a caller. */
@@ -72,6 +75,12 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const documentText = JSON.stringify(document, null, 2);
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
   app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
+  const { beside } = options;
+  app.use((request, response, next) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if (beside && isRead && beside.owns(request.path)) beside.handle(request, response);
+    else next();
+  });
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
   const logUnready = createUnreadyLog(log);
   app.get('/readyz', async (_request, response) => {

@@ -99,6 +99,8 @@ export interface LogEvents {
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 
+  'clients.failed': { path: string; error: Thrown };
+
   'issuer.failed': { error: Thrown };
   'issuer.request.failed': { error: Thrown };
   'issuer.sweep.failed': { error: Thrown };

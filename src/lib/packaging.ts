@@ -42,6 +42,18 @@ export async function consoleFiles(): Promise<ReadonlyMap<string, ConsoleFile>> 
   return buildConsole(codeRoot);
 }
 
+/** The portable client, as people load it: one file, and a package for npm. */
+export interface PortableClient {
+  mjs: Buffer;
+  tgz: Buffer;
+}
+
+/** Both, built now where that has not been done since their sources changed. */
+export async function portableClient(): Promise<PortableClient> {
+  const { buildPortable } = await import(join(codeRoot, 'scripts/build/client.ts'));
+  return buildPortable(codeRoot);
+}
+
 /** What follows the executable's name to start a login node's process, with the code in `codeDir`. */
 export function loginNodeArguments(codeDir: string): string[] {
   return [join(codeDir, 'src/sync/drivers/simulated/login-node/main.ts')];

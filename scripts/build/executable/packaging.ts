@@ -47,6 +47,15 @@ interface ConsoleFileFacts {
   isPacked: boolean;
 }
 
+export interface PortableClient {
+  mjs: Buffer;
+  tgz: Buffer;
+}
+
+export async function portableClient(): Promise<PortableClient> {
+  return { mjs: parts().bytes('client/andromeda.mjs'), tgz: parts().bytes('client/andromeda.tgz') };
+}
+
 export function startWorker(path: string, workerData: object): Worker {
   return parts().startWorker(path, workerData);
 }

@@ -10,7 +10,7 @@ export interface Parts {
   addon(file: string): unknown;
   /** The text of a file below src/. */
   text(path: string): string;
-  /** A file of the web console, below console/. */
+  /** A file that people load: of the web console below console/, the portable client below client/. */
   bytes(path: string): Buffer;
   /** Starts a thread that runs a part of the program. */
   startWorker(part: string, workerData: object): Worker;

@@ -40,7 +40,11 @@ const nouns = [
 ];
 
 /** Fills the group; `finish` is given the exit status of what runs outside the client. */
-export function addAdmin(admin: Command, server: ServerCommands, finish: (status: number) => void): void {
+export function addAdmin(
+  admin: Command,
+  server: ServerCommands | undefined,
+  finish: (status: number) => void,
+): void {
   admin.addHelpText(
     'after',
     example(
@@ -55,6 +59,7 @@ export function addAdmin(admin: Command, server: ServerCommands, finish: (status
   for (const verb of [verifyAudit, auditHead, auditKey]) addVerb(trail, verb, part);
   addVerb(admin, activity, part);
   for (const noun of nouns) addNoun(admin, noun, part);
+  if (!server) return;
 
   admin
     .command('bootstrap')

@@ -9,6 +9,7 @@ import { type DeviceCode, startDeviceFlow } from '../net/device-flow.ts';
 import { discover } from '../net/discovery.ts';
 import type { Tokens } from '../net/issuer.ts';
 import { getMe } from '../net/me.ts';
+import { differenceNotice, offeredVersion } from '../net/offered.ts';
 import { print, printMessage } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { findKey } from '../session/current.ts';
@@ -84,6 +85,8 @@ async function finish(
   if ('user' in me) {
     await store(state, selection, { ...session, user: me.user });
     print(`Signed in as ${nameOf(me.user)}`);
+    const notice = differenceNotice(session.platformUrl, await offeredVersion(session.platformUrl, 2_000));
+    if (notice !== undefined) printMessage(notice);
     return 'ok';
   }
   // The issuer knows this person, the service does not: a session would be of no use.

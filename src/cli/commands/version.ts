@@ -2,25 +2,51 @@
 import manifest from '../../../package.json' with { type: 'json' };
 import { build } from '../../lib/packaging.ts';
 import { printAnswer } from '../answer.ts';
+import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
+import { differenceNotice, offeredVersion } from '../net/offered.ts';
+import { findKey } from '../session/current.ts';
+import { openLocalState } from '../session/local-state.ts';
+
+/** Nobody waits longer for a service that does not answer; the line is left out. */
+const serviceMs = 2_000;
 
 /**
  * Prints one part and its version on each line; parts that do not know theirs are left out. `built` is the date of the
- * commit, so that two builds of the same source are the same file.
+ * commit, so that two builds of the same source are the same file. `service` is the one that the profile is bound to.
  */
 export async function version(
-  { output }: { output: string },
+  { output, ...options }: EnvironmentOptions & { output: string },
   components?: () => Promise<Record<string, string>>,
 ): Promise<Outcome> {
   const { node, openssl } = process.versions;
-  const others = (await components?.().catch(() => undefined)) ?? {};
+  const [others = {}, service] = await Promise.all([
+    components?.().catch(() => undefined),
+    serviceOf(options),
+  ]);
   const source = build
     ? { commit: build.commit, built: build.date }
     : { built: 'no, it runs from a checkout' };
-  const json = { andromeda: manifest.version, ...source, node, openssl, ...others };
+  const json = { andromeda: manifest.version, ...source, node, openssl, ...others, ...service?.line };
   const text = Object.entries(json)
     .map(([name, value]) => `${name} ${value}`)
     .join('\n');
-  await printAnswer({ json, text }, output);
+  await printAnswer(
+    { json, text, ...(service?.notice !== undefined && { message: service.notice }) },
+    output,
+  );
   return 'ok';
+}
+
+async function serviceOf(options: EnvironmentOptions) {
+  const selection = selectEnvironment(options);
+  const key = await boundTo(selection).catch(() => undefined);
+  const found = key && (await offeredVersion(key.platformUrl, serviceMs));
+  if (!key || found === undefined) return undefined;
+  return { line: { service: found }, notice: differenceNotice(key.platformUrl, found) };
+}
+
+/** Throws where there is no home, or the profile is damaged, which is for other commands to report. */
+async function boundTo(selection: Selection) {
+  return findKey(openLocalState(), selection);
 }

@@ -87,7 +87,8 @@ export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<strin
   return file;
 }
 
-/** A path as ssh_config(5) takes it: in quotes, and without what would be expanded. */
-function quoted(path: string): string {
-  return `"${path.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+/** A path as ssh_config(5) takes it: in quotes, and without what would be expanded. On Windows ssh reads slashes too, in every version alike. */
+export function quoted(path: string, platform: NodeJS.Platform = process.platform): string {
+  const plain = platform === 'win32' ? path.replaceAll('\\', '/') : path;
+  return `"${plain.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
 }

@@ -57,11 +57,24 @@ function change(account: string, work: (entry: Entry) => Promise<unknown>): Prom
 
 async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   try {
-    return await work(await import('@napi-rs/keyring'));
+    return await work(await load());
   } catch (error) {
     const message = visibleLine(messageOf(error)).replace(/\.$/, '');
     const reason = isAbsent.test(message) ? 'there is none here' : message;
     throw failure(`The credential store cannot be used: ${reason}.`, error);
+  }
+}
+
+/** The addon, which the portable client has only where whoever installed it has that too. */
+async function load(): Promise<Native> {
+  // A thread that waits for the Secret Service for good would keep this process from ending (end-process.ts).
+  if (process.platform === 'linux' && !process.execve) throw new Error('that takes Node 22.15 or later');
+  try {
+    return await import('@napi-rs/keyring');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND')
+      throw new Error('this client does not have the part for it');
+    throw error;
   }
 }
 

@@ -7,6 +7,7 @@ import { open, readFile, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
+import { isHeldOnWindows } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
 import { isObject } from '../net/request.ts';
 
@@ -47,6 +48,7 @@ async function create(path: string, holder: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    if (isHeldOnWindows(error)) return false;
     throw failure(`${path} cannot be written: ${messageOf(error)}.`, error);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute, posix, win32 } from 'node:path';
 import { messageOf } from '../../lib/error-message.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
@@ -20,10 +20,16 @@ export interface ProfileFile {
   inKeyring: string[];
 }
 
-/** `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored). */
-export function stateDirectory(env = process.env): string {
-  const base = env.XDG_STATE_HOME;
-  return join(base && isAbsolute(base) ? base : join(homeDirectory(), '.local', 'state'), 'andromeda');
+/**
+ * `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored); on Windows, where access lists
+ * keep others out of it, `%LOCALAPPDATA%\\andromeda`.
+ */
+export function stateDirectory(env = process.env, platform: NodeJS.Platform = process.platform): string {
+  const { isAbsolute, join } = platform === 'win32' ? win32 : posix;
+  const base = env.XDG_STATE_HOME || (platform === 'win32' ? env.LOCALAPPDATA : undefined);
+  if (base && isAbsolute(base)) return join(base, 'andromeda');
+  const usual = platform === 'win32' ? ['AppData', 'Local'] : ['.local', 'state'];
+  return join(homeDirectory(), ...usual, 'andromeda');
 }
 
 /** The person's home. Never a relative path: the session would lie wherever the command was given. */

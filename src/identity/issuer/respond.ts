@@ -1,6 +1,6 @@
 /** Answers of our own pages: every one with the same headers. */
 import type { ServerResponse } from 'node:http';
-import { styleHash } from './pages/style.ts';
+import { styleHash } from '../../lib/pages/style.ts';
 
 /** No script, no frame, nothing from elsewhere, forms to this origin only; no caching, no referrer. */
 export const pageHeaders = {

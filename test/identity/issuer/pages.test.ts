@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mock, test } from 'node:test';
-import { html } from '../../../src/identity/issuer/pages/html.ts';
+import { html } from '../../../src/lib/pages/html.ts';
 import {
   ada,
   addPerson,

@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout } from '../../../lib/pages/layout.ts';
 
 /** Who asks, from where, and the code to compare: the one defence against a link sent by somebody else (RFC 8628, 5.4). */
 export function approvalPage(page: {

@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout, problem } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout, problem } from '../../../lib/pages/layout.ts';
 
 /** Where a person types the code that their terminal shows (RFC 8628, section 3.3). */
 export function codePage({ message }: { message?: string | undefined }): string {

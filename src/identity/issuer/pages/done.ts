@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout } from '../../../lib/pages/layout.ts';
 
 const check = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="M5 12.5l4.5 4.5L19 7.5"/></svg>`;
 const cross = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" aria-hidden="true"><path d="M7 7l10 10M17 7L7 17"/></svg>`;

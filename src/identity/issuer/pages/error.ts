@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout } from '../../../lib/pages/layout.ts';
 
 /** Anything that has no page of its own. `description` is plain text, as OAuth's `error_description`. */
 export function errorPage(error: string, description: string | undefined): string {

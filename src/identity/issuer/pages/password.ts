@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout, problem } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout, problem } from '../../../lib/pages/layout.ts';
 
 /** Where people change their own password. The current one is asked for, whoever is signed in. */
 export function passwordPage(page: {

@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { layout, problem } from './layout.ts';
+import { html } from '../../../lib/pages/html.ts';
+import { layout, problem } from '../../../lib/pages/layout.ts';
 
 /** Email and password. Which of the two was wrong is never said. */
 export function signInPage(page: {

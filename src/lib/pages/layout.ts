@@ -1,4 +1,4 @@
-/** What every page shares. No script, nothing from elsewhere: see the policy in `respond.ts`. */
+/** What every page that the server itself makes shares. No script, nothing from elsewhere: the page's policy names its style sheet. */
 import { type Html, html, trusted } from './html.ts';
 import { style } from './style.ts';
 
@@ -7,8 +7,8 @@ const logo = html`<svg viewBox="0 0 32 32" aria-hidden="true"><g transform="rota
 <ellipse cx="16" cy="16" rx="9.5" ry="4.4" stroke-width="1.8" opacity=".75"/>
 <ellipse cx="16" cy="16" rx="4.4" ry="2.5" fill="currentColor"/></g></svg>`;
 
-/** A whole page. `title` stands in the browser's tab. */
-export function layout(title: string, content: Html): string {
+/** A whole page. `title` stands in the browser's tab; `sheet` is the style sheet, where it is not the usual one. */
+export function layout(title: string, content: Html, sheet: string = style): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -16,7 +16,7 @@ export function layout(title: string, content: Html): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${title} · Andromeda</title>
-<style>${trusted(style)}</style>
+<style>${trusted(sheet)}</style>
 </head>
 <body>
 <header>${logo}<span>Andromeda</span></header>

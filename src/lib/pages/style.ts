@@ -1,4 +1,4 @@
-/** The one style sheet, put into every page; the content security policy names it by its hash. */
+/** The style sheet that is put into every page; the content security policy names it by its hash. */
 import { createHash } from 'node:crypto';
 
 export const style = `
@@ -70,4 +70,9 @@ code { font: .92em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 @media (forced-colors: active) { main, button, input { border-color: currentColor; } }
 `;
 
-export const styleHash = `sha256-${createHash('sha256').update(style).digest('base64')}`;
+/** A style sheet, as a content security policy names it. */
+export function hashOfStyle(sheet: string): string {
+  return `sha256-${createHash('sha256').update(sheet).digest('base64')}`;
+}
+
+export const styleHash: string = hashOfStyle(style);

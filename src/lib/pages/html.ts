@@ -1,5 +1,5 @@
 /** HTML as tagged templates: whatever is put in is escaped, unless it is HTML made here. */
-import { escapeControls } from '../../../domain/visible-text.ts';
+import { escapeControls } from '../../domain/visible-text.ts';
 
 export interface Html {
   readonly html: string;

@@ -1,0 +1,9 @@
+/** Stands in for src/lib/packaging.ts in the portable client: of all that is there, the command line asks for this. */
+
+/** Put in by client.ts. */
+declare const buildStamp: { commit: string; date: string };
+export const build: { commit: string; date: string } | undefined = buildStamp;
+
+export function exitArguments(status: number): string[] {
+  return ['-e', `process.exitCode = ${status}`];
+}

@@ -1,0 +1,154 @@
+/** The second half of the way to a shell, for each cluster: may the person log in, and is the gateway who it should be. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { visibleLine } from '../../domain/visible-text.ts';
+import type { EnvironmentOptions } from '../environment.ts';
+import { type Cluster, findCluster, isInService, listClusters, unless } from '../everyday/cluster.ts';
+import { sshDirectory } from '../everyday/local-keys.ts';
+import { describeMissing, readSshAccess, type SshAccess } from '../everyday/ssh-access.ts';
+import { isReachable } from '../everyday/ssh-host.ts';
+import { createClient, type PlatformReader } from '../net/api.ts';
+import { stateDirectory } from '../session/profile-file.ts';
+import { type Finding, ok, warn, wrong } from './finding.ts';
+import { readBanner, scanHostKey } from './gateway.ts';
+import { askProgram } from './program-output.ts';
+import { sentenceOf } from './sentence.ts';
+
+/** Asked one after the other, so that somebody who has hundreds names one. */
+const mostClusters = 20;
+const bannerMs = 8_000;
+
+/** `wanted`: the only cluster to look at. */
+export async function* checkClusters(
+  wanted: string | undefined,
+  options: EnvironmentOptions,
+): AsyncGenerator<Finding> {
+  const { api, platform } = createClient(options, 'andromeda doctor');
+  try {
+    const clusters =
+      wanted === undefined
+        ? (await listClusters({ api, platform }, {})).clusters.filter(isInService)
+        : [await findCluster({ api, platform }, wanted, {})];
+    if (clusters.length === 0)
+      yield warn('access', 'You see no cluster.', 'Ask an owner of your organization for access to one.');
+    const addresses = new Map<string, SshAccess>();
+    for (const cluster of clusters.slice(0, mostClusters)) {
+      const access = yield* checkAccess(platform, cluster, wanted !== undefined);
+      if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, access);
+    }
+    if (clusters.length > mostClusters)
+      yield ok(
+        'access',
+        `${clusters.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
+      );
+    for (const access of addresses.values()) yield* checkGateway(access);
+  } catch (error) {
+    yield wrong(
+      'access',
+      sentenceOf(error),
+      'Name a cluster that `andromeda clusters list` prints, or try again.',
+    );
+  }
+}
+
+/** Yields what ssh-access says, and whether the host key that was noted is still the one; returns where to log in. */
+async function* checkAccess(
+  platform: PlatformReader,
+  cluster: Cluster,
+  isWanted: boolean,
+): AsyncGenerator<Finding, SshAccess | undefined> {
+  const access = await unless(['forbidden', 'notFound'], readSshAccess(platform, cluster));
+  const { name } = cluster;
+  if (!access) {
+    const text = `${name}: you may not log in there.`;
+    if (isWanted)
+      yield wrong('access', text, 'Ask an owner of your organization for the permission clusters.ssh.');
+    else yield ok('access', text);
+    return undefined;
+  }
+  if (access.ready) yield ok('access', `${name} lets you in as ${visibleLine(access.username)}.`);
+  else {
+    const sentence = describeMissing(access, name);
+    yield wrong('access', sentence.startsWith(name) ? sentence : `${name}: ${sentence}`, sentence);
+  }
+  try {
+    if (!isReachable({ cluster, access })) return undefined;
+  } catch (error) {
+    yield wrong('access', sentenceOf(error), 'Tell whoever runs the service.');
+    return undefined;
+  }
+  yield await checkNoted(cluster, access);
+  return access;
+}
+
+/** What `andromeda ssh` has noted of the cluster. */
+async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Finding> {
+  const file = join(stateDirectory(), 'known_hosts');
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const noted = text.split('\n').filter((line) => line.startsWith(`${id} `));
+  if (noted.includes(`${id} ${access.host_key}`)) return ok('host key', `${name}: noted in ${file}.`);
+  if (noted.length === 0)
+    return ok('host key', `${name}: not noted yet; \`andromeda ssh\` and \`andromeda ssh-config\` do it.`);
+  return warn(
+    'host key',
+    `${name}: the gateway has another key than the one that is noted in ${file}.`,
+    `\`andromeda ssh ${name}\` or \`andromeda ssh-config --write\` notes the new one, which the service vouches for.`,
+  );
+}
+
+async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
+  const { hostname, port, host_key, next_host_key } = access;
+  const at = `${hostname} port ${port}`;
+  const answer = await readBanner(hostname, port, bannerMs);
+  if ('fault' in answer)
+    return yield wrong(
+      'gateway',
+      `${at}: ${answer.fault}.`,
+      `Is this machine in a network that may reach ${at} (firewall, VPN)? Ask whoever runs the service.`,
+    );
+  if (!answer.banner.startsWith('SSH-2.0-'))
+    return yield wrong(
+      'gateway',
+      `${at} does not speak SSH: '${visibleLine(answer.banner)}'.`,
+      'Something else answers at that address; ask whoever runs the service.',
+    );
+  const found = await scanHostKey(hostname, port);
+  if (found !== undefined && found !== host_key && found !== next_host_key)
+    return yield wrong(
+      'gateway',
+      `${at} shows another host key than the service names: somebody is in between, or it is not the gateway.`,
+      'Do not log in. Tell whoever runs the service.',
+    );
+  yield ok(
+    'gateway',
+    `${at} answers${found === undefined ? '' : ', with the host key that the service names'}.`,
+  );
+  yield* checkKnownHosts(access);
+}
+
+/** ~/.ssh/known_hosts, which `andromeda ssh` does not use, and a plain ssh to the gateway does. */
+async function* checkKnownHosts({
+  hostname,
+  port,
+  host_key,
+  next_host_key,
+}: SshAccess): AsyncGenerator<Finding> {
+  const name = port === 22 ? hostname : `[${hostname}]:${port}`;
+  const { stdout } = await askProgram(
+    'ssh-keygen',
+    ['-F', name, '-f', join(sshDirectory(), 'known_hosts')],
+    10_000,
+  );
+  const keys = stdout.split(/\r?\n/).flatMap((line) => /^[^#\s]\S* (ssh-ed25519 \S+)/.exec(line)?.[1] ?? []);
+  if (
+    keys.length === 0 ||
+    keys.includes(host_key) ||
+    (next_host_key !== undefined && keys.includes(next_host_key))
+  )
+    return;
+  yield warn(
+    'host key',
+    `~/.ssh/known_hosts has another key for ${name}, so that a plain ssh refuses it.`,
+    `\`ssh-keygen -R '${name}'\``,
+  );
+}

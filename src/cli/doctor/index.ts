@@ -1,0 +1,63 @@
+/**
+ * `andromeda doctor`: what is wrong between this machine and a shell. It follows the way that `andromeda ssh` takes and
+ * changes nothing but a token that has to be renewed; where a step fails, those that need it are left out.
+ *
+ *   service.ts (address, TLS, clock, sign-in) → ssh-setup.ts (ssh, keys, agent) → clusters.ts (access, host key, gateway)
+ */
+import type { EnvironmentOptions } from '../environment.ts';
+import { exitStatus } from '../exit.ts';
+import { print } from '../output.ts';
+import type { ServerCommands } from '../server-commands.ts';
+import { checkClusters } from './clusters.ts';
+import type { Finding } from './finding.ts';
+import { checkService } from './service.ts';
+import { checkSshSetup } from './ssh-setup.ts';
+
+export interface DoctorOptions extends EnvironmentOptions {
+  /** An installation on this host, which is the server's to judge. */
+  config?: string;
+  /** Only what is not well is printed. */
+  quiet: boolean;
+  json: boolean;
+}
+
+/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
+export async function doctor(
+  cluster: string | undefined,
+  options: DoctorOptions,
+  server: ServerCommands | undefined,
+): Promise<number> {
+  const { config, quiet, json, ...environment } = options;
+  const isAboutLaptop = cluster !== undefined || Object.keys(environment).length > 0;
+  if (server && (config !== undefined || (!isAboutLaptop && (await server.hasInstallation()))))
+    return server.doctor({ quiet, json, ...(config !== undefined && { config }) });
+  return report(findings(cluster, environment), { quiet, json });
+}
+
+async function* findings(cluster: string | undefined, options: EnvironmentOptions): AsyncGenerator<Finding> {
+  const signedIn = yield* checkService(options);
+  yield* checkSshSetup(signedIn && options);
+  if (signedIn) yield* checkClusters(cluster, options);
+}
+
+async function report(
+  found: AsyncIterable<Finding>,
+  { quiet, json }: { quiet: boolean; json: boolean },
+): Promise<number> {
+  const all: Finding[] = [];
+  for await (const finding of found) {
+    all.push(finding);
+    if (!json && !(quiet && finding.verdict === 'ok')) print(lineOf(finding));
+  }
+  const first =
+    all.find(({ verdict }) => verdict === 'wrong') ?? all.find(({ verdict }) => verdict === 'warn');
+  if (json) print(JSON.stringify({ findings: all, ...(first && { todo: first.fix }) }, null, 2));
+  else if (first)
+    print(`\n${first.verdict === 'wrong' ? 'Do this first' : 'You may want to do this'}: ${first.fix}`);
+  else if (!quiet) print('\nNothing is wrong.');
+  return first?.verdict === 'wrong' ? exitStatus.failure : exitStatus.ok;
+}
+
+function lineOf({ verdict, about, text }: Finding): string {
+  return `${verdict.padEnd(5)}  ${about.padEnd(11)}  ${text.replaceAll('\n', ' ')}`;
+}

@@ -1,0 +1,128 @@
+/** The first half of the way to a shell: the service's address, its certificate, both clocks, and the sign-in. */
+import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import { visibleLine } from '../../domain/visible-text.ts';
+import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
+import { createClient } from '../net/api.ts';
+import { parseEnvironment } from '../net/discovery.ts';
+import { differenceNotice, installLine, offeredVersion } from '../net/offered.ts';
+import { isObject, readText, send } from '../net/request.ts';
+import { join } from '../net/url.ts';
+import { findKey, freshSession, storedSession } from '../session/current.ts';
+import { openLocalState } from '../session/local-state.ts';
+import { nameOf } from '../session/session.ts';
+import { type Finding, ok, warn, wrong } from './finding.ts';
+import { sentenceOf } from './sentence.ts';
+
+const metadataPath = '/.well-known/oauth-protected-resource';
+/** Tokens are refused where clocks differ by more. */
+const clockToleranceMs = 60_000;
+const dayMs = 86_400_000;
+
+/** Yields what is so; returns whether the person is signed in. */
+export async function* checkService(options: EnvironmentOptions): AsyncGenerator<Finding, boolean> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  const key = await findKey(state, selection).catch(sentenceOf);
+  if (key === undefined || typeof key === 'string') {
+    const fix = `\`andromeda auth login${flagOf(selection)} --url <platform_url>\`; whoever runs the service knows its address.`;
+    yield wrong('address', key ?? `None is known for the profile '${selection.profile}'.`, fix);
+    return false;
+  }
+  const { platformUrl } = key;
+  const isThere = yield* checkAddress(platformUrl);
+  if (!isThere) return false;
+  const notice = differenceNotice(platformUrl, await offeredVersion(platformUrl, 5_000));
+  if (notice) yield warn('client', notice, `Type ${installLine(platformUrl)}`);
+  return yield* checkSignIn(selection, options);
+}
+
+/** The address answers as a platform does. */
+async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boolean> {
+  const url = join(platformUrl, metadataPath);
+  const before = Date.now();
+  let response: IncomingMessage;
+  try {
+    response = await send({ method: 'GET', url, timeoutMs: 10_000 });
+  } catch (error) {
+    const isTls = /TLS/.test(sentenceOf(error));
+    const fix = isTls
+      ? 'Trust the certificate authority of the service (NODE_EXTRA_CA_CERTS names its file), or have its operator renew the certificate.'
+      : 'Is the address right, and is this machine in the network of the service (VPN)? Ask whoever runs it.';
+    yield wrong(isTls ? 'tls' : 'address', sentenceOf(error), fix);
+    return false;
+  }
+  const after = Date.now();
+  const facts = [...certificateFacts(response), ...clockFacts(response, (before + after) / 2)];
+  const body = parse(await readText(response, 2 ** 20).catch(() => ''));
+  const environment = isObject(body) ? parseEnvironment(platformUrl, body) : 'it is no JSON object';
+  if (response.statusCode !== 200 || typeof environment === 'string') {
+    const why = response.statusCode === 200 ? `: ${String(environment)}` : ` (${response.statusCode})`;
+    const fix = 'Sign in with the address of the Platform API: `andromeda auth login --url <platform_url>`.';
+    yield wrong('address', `${platformUrl} answers, and not as a platform does${why}.`, fix);
+    return false;
+  }
+  yield ok('address', `${platformUrl} answers, in ${after - before} ms.`);
+  yield* facts;
+  return true;
+}
+
+function* certificateFacts({ socket }: IncomingMessage): Generator<Finding> {
+  if (!(socket instanceof TLSSocket)) return yield ok('tls', 'None: the service is on this machine.');
+  const { valid_to: until, issuer } = socket.getPeerCertificate();
+  const left = Date.parse(until) - Date.now();
+  const by = visibleLine(String(issuer?.O ?? issuer?.CN ?? 'an authority that it does not name'));
+  const text = `The certificate, by ${by}, is valid until ${new Date(until).toISOString().slice(0, 10)}.`;
+  if (left < 7 * dayMs)
+    yield warn('tls', text, 'Tell whoever runs the service that its certificate ends soon.');
+  else yield ok('tls', text);
+}
+
+function* clockFacts({ headers }: IncomingMessage, at: number): Generator<Finding> {
+  const theirs = Date.parse(headers.date ?? '');
+  if (Number.isNaN(theirs)) return;
+  // The header has whole seconds.
+  const ahead = Math.round((at - theirs - 500) / 1000);
+  const text =
+    Math.abs(ahead) <= 1
+      ? 'This clock and that of the service are together.'
+      : `This clock is ${Math.abs(ahead)} seconds ${ahead > 0 ? 'ahead of' : 'behind'} that of the service.`;
+  if (Math.abs(ahead) * 1000 <= clockToleranceMs) yield ok('clock', text);
+  else yield wrong('clock', text, 'Set the clock of this machine (by a time server), and sign in again.');
+}
+
+async function* checkSignIn(
+  selection: Selection,
+  options: EnvironmentOptions,
+): AsyncGenerator<Finding, boolean> {
+  const state = openLocalState();
+  const fix = `\`andromeda auth login${flagOf(selection)}\``;
+  try {
+    if (!(await storedSession(state, selection))) {
+      yield wrong('sign-in', 'You are not signed in.', fix);
+      return false;
+    }
+    const session = await freshSession(state, selection, Date.now);
+    const { user } = await createClient(options, 'andromeda doctor').api.get('/me');
+    const who = nameOf({ name: user.display_name ?? '', email: user.primary_email });
+    const until = session.expiresAt === undefined ? '' : `, until ${session.expiresAt}`;
+    const renewed = session.refreshToken === undefined ? '' : ' and renewed by itself';
+    yield ok('sign-in', `${who}${until}${renewed}.`);
+    return true;
+  } catch (error) {
+    yield wrong('sign-in', sentenceOf(error), fix);
+    return false;
+  }
+}
+
+function flagOf({ profile }: Selection): string {
+  return profile === 'default' ? '' : ` --profile ${profile}`;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

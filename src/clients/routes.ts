@@ -1,0 +1,168 @@
+/** The addresses, without a token: the same at the Platform API and at the console. */
+import type { RequestListener } from 'node:http';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { DomainError } from '../domain/error.ts';
+import { addressNotFound, errorReply } from '../http/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { PortableClient } from '../lib/packaging.ts';
+import { findFile, listOf, type Offer, readOffer } from './offer.ts';
+import { downloadPage, pageHeaders } from './page.ts';
+import { visitorSystem } from './platforms.ts';
+import { createPortable } from './portable.ts';
+import { installScript } from './scripts.ts';
+
+export interface DownloadsOptions {
+  dataDir: string;
+  /** Of the service. */
+  version: string;
+  /** Where people sign in: the Platform API, as they call it. */
+  platformUrl: string;
+  portable(): Promise<PortableClient>;
+  /** A text of the program, by its path below src. */
+  text(path: string): string;
+  log: Logger;
+}
+
+/** Answers at an address that people call `url`. */
+export interface Downloads {
+  /** Whether a path is one of ours. */
+  owns(path: string): boolean;
+  /** Answers for a listener that people call by this address. */
+  at(url: string): RequestListener;
+}
+
+/** Downloads of whole files at once; the next one is asked to come again. */
+const mostTransfers = 128;
+const retryAfterSeconds = 30;
+const scripts = ['/install.sh', '/install.ps1'] as const;
+const packages = { '/andromeda.mjs': 'mjs', '/andromeda.tgz': 'tgz' } as const;
+
+export function createDownloads(options: DownloadsOptions): Downloads {
+  const portable = createPortable(options.dataDir, options.portable);
+  const read = async () => readOffer(options.dataDir, options.version, await portable());
+  const transfers = { count: 0 };
+  return {
+    owns: (path) =>
+      path === '/download' ||
+      path.startsWith('/download/') ||
+      Object.hasOwn(packages, path) ||
+      (scripts as readonly string[]).includes(path),
+    at: (url) => createApp(options, { url, read, transfers }),
+  };
+}
+
+interface Parts {
+  url: string;
+  read(): Promise<Offer>;
+  transfers: { count: number };
+}
+
+function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('case sensitive routing', true);
+  app.set('strict routing', true);
+  app.set('etag', 'strong');
+  app.use(refuseOtherMethods);
+  app.get('/download', async (request, response) => {
+    const hint = request.headers['sec-ch-ua-platform'];
+    const system = visitorSystem(request.headers['user-agent'] ?? '', typeof hint === 'string' ? hint : '');
+    const page = downloadPage(await read(), { url, platformUrl: options.platformUrl, system });
+    response
+      .set({ ...pageHeaders, Vary: 'User-Agent, Sec-CH-UA-Platform' })
+      .type('html')
+      .send(page);
+  });
+  for (const path of scripts) {
+    app.get(path, async (_request, response) => {
+      const script = installScript(path, await read(), { ...options, url });
+      response.set(textHeaders).send(script);
+    });
+  }
+  app.get('/download/list.json', async (_request, response) => {
+    response.set(fileHeaders).json(listOf(await read()));
+  });
+  for (const [path, kind] of Object.entries(packages)) {
+    app.get(path, async (_request, response, next) => {
+      const { portable } = await read();
+      const type = kind === 'mjs' ? 'text/javascript; charset=utf-8' : 'application/gzip';
+      sendFile(transfers, response, next, portable[kind], { type, attachment: path.slice(1) });
+    });
+  }
+  app.get('/download/:name', async (request, response, next) => {
+    const { name } = request.params;
+    const file = findFile(await read(), name);
+    if (!file) throw addressNotFound();
+    const type = name.endsWith('.json') ? 'application/json' : 'application/octet-stream';
+    sendFile(transfers, response, next, file, { type, attachment: name });
+  });
+  app.use(() => {
+    throw addressNotFound();
+  });
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    // Whoever asked has gone.
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    const { status, headers, body, unexpected } = replyFor(error);
+    if (unexpected) options.log.error('clients.failed', { path: request.path, error });
+    for (const name of ['ETag', 'Content-Disposition', 'Last-Modified', 'Accept-Ranges', 'Content-Length'])
+      response.removeHeader(name);
+    response
+      .status(status)
+      .set({ 'Cache-Control': 'no-store', ...headers })
+      .json(body);
+  });
+  return app;
+}
+
+/** Asked for anew each time, and not sent again where it is the same. */
+const fileHeaders = {
+  'Cache-Control': 'no-cache',
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+};
+const textHeaders = { ...fileHeaders, 'Content-Type': 'text/plain; charset=utf-8' };
+
+function refuseOtherMethods({ method }: Request, _response: Response, next: NextFunction): void {
+  if (method !== 'GET' && method !== 'HEAD') throw addressNotFound();
+  next();
+}
+
+/** Sends a file whole or in the ranges asked for. */
+function sendFile(
+  transfers: { count: number },
+  response: Response,
+  next: NextFunction,
+  file: { directory: string; name: string; sha256?: string },
+  { type, attachment }: { type: string; attachment: string },
+): void {
+  if (transfers.count >= mostTransfers) {
+    response.setHeader('Retry-After', retryAfterSeconds);
+    throw new DomainError(
+      'service_unavailable',
+      'Too many people download at the moment; try again shortly.',
+    );
+  }
+  transfers.count++;
+  response.once('close', () => {
+    transfers.count--;
+  });
+  response.set({ ...fileHeaders, 'Content-Type': type });
+  response.attachment(attachment).set('Content-Type', type);
+  if (file.sha256 !== undefined) response.setHeader('ETag', `"${file.sha256}"`);
+  const options = { root: file.directory, cacheControl: false, dotfiles: 'deny' as const };
+  response.sendFile(file.name, options, (error) => {
+    if (error) next(error);
+  });
+}
+
+/** As everywhere, but for what the sender of files refuses by a status of its own. */
+function replyFor(error: unknown): ReturnType<typeof errorReply> {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  if (status === 404) return errorReply(addressNotFound());
+  if (status !== 416) return errorReply(error);
+  const { headers } = error as Error & { headers?: Record<string, string> };
+  const body = { code: 'invalid_request', message: 'The file has no such range.', retryable: false };
+  return { status: 416, headers: headers ?? {}, body, unexpected: false };
+}
