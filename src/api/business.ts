@@ -376,11 +376,111 @@ export interface paths {
         get: operations["getMemberPermissions"];
         /**
          * Set what a member is granted
-         * @description The complete set: what is left out is lost. Needs `members.manage`, and every key that is added. An owner or
-         *     an admin holds everything already and cannot be granted keys.
+         * @description The complete set: what is left out is lost. Needs `members.manage`, and every key that is added, or goes on for longer,
+         *     for as long. An owner or an admin holds everything already and cannot be granted keys.
          */
         put: operations["setMemberPermissions"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/access-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What you asked for, in every organization, and what became of it */
+        get: operations["listMyAccessRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/access-requests/{requestID}/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take back what you asked for */
+        post: operations["withdrawAccessRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What members ask for
+         * @description Needs `members.manage`.
+         */
+        get: operations["listAccessRequests"];
+        put?: never;
+        /**
+         * Ask for permissions, or for more time with them
+         * @description Needs membership. The `Audit-Reason` is what whoever decides reads. At most five are open at a time, and one lapses after
+         *     14 days. 409 for permissions that you hold without an end, and for the same again while it is open.
+         */
+        post: operations["requestAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access-requests/{requestID}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Grant what a member asks for
+         * @description Needs `members.manage`, and every key that is asked for, for as long. Nobody decides what they asked for themselves. What the
+         *     member holds for longer already stays. 409 when it is not open any more.
+         */
+        post: operations["approveAccessRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access-requests/{requestID}/decline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refuse what a member asks for
+         * @description Needs `members.manage`. The member reads the `Audit-Reason`.
+         */
+        post: operations["declineAccessRequest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1659,6 +1759,7 @@ export interface components {
             /** @enum {string} */
             role: "owner" | "admin" | "member";
             permissions: string[];
+            expires_at?: components["schemas"]["Ends"];
         };
         MemberChange: {
             /** @enum {string} */
@@ -1668,6 +1769,7 @@ export interface components {
             role?: "owner" | "admin" | "member";
             username?: string;
             permissions?: string[];
+            expires_at?: components["schemas"]["NewEnds"];
         } | {
             /** @enum {string} */
             change: "role";
@@ -1680,6 +1782,7 @@ export interface components {
             user_id: string;
             /** @description The complete set */
             permissions: string[];
+            expires_at?: components["schemas"]["NewEnds"];
         } | {
             /** @enum {string} */
             change: "remove";
@@ -1831,6 +1934,42 @@ export interface components {
             /** @description What must be mended there */
             failure?: string;
         };
+        /** @description Of keys that end by themselves, when; left out where none does */
+        Ends: {
+            [key: string]: components["schemas"]["Time"];
+        };
+        /** @description When keys end by themselves; null: not at all */
+        NewEnds: {
+            [key: string]: components["schemas"]["Time"] | null;
+        };
+        AccessRequest: {
+            id: string;
+            organization_id: string;
+            /** @description Who asks */
+            user_id: string;
+            /** @description Theirs */
+            email: string;
+            /** @description The cluster on account of which it is asked. What is approved holds on all of the organization's */
+            cluster_id?: string;
+            permissions: string[];
+            /** @description For how long, from the approval on; left out: without an end */
+            hours?: number;
+            reason: string;
+            /**
+             * @description lapsed: nobody decided in time
+             * @enum {string}
+             */
+            state: "open" | "approved" | "declined" | "withdrawn" | "lapsed";
+            created_at: components["schemas"]["Time"];
+            /** @description Of an open one */
+            lapses_at?: components["schemas"]["Time"];
+            decided_at?: components["schemas"]["Time"];
+            /** @description The address of who decided */
+            decided_by?: string;
+            decision_reason?: string;
+            /** @description Until when it was approved; left out: without an end */
+            expires_at?: components["schemas"]["Time"];
+        };
         RemovedMember: {
             organization_id: string;
             user_id: string;
@@ -1838,6 +1977,7 @@ export interface components {
         OperatorMember: {
             membership: components["schemas"]["Membership"];
             permissions: string[];
+            expires_at?: components["schemas"]["Ends"];
         };
         OperatorOrganization: {
             organization: components["schemas"]["Organization"];
@@ -2442,6 +2582,26 @@ export interface components {
                 "application/json": components["schemas"]["MemberPermissions"];
             };
         };
+        /** @description The request */
+        AccessRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["AccessRequest"];
+            };
+        };
+        /** @description The requests */
+        AccessRequests: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    requests: components["schemas"]["AccessRequest"][];
+                };
+            };
+        };
         /** @description The request was refused; `code` says why */
         Error: {
             headers: {
@@ -2489,6 +2649,7 @@ export interface components {
                     /** @description Left out - one is made from the address */
                     username?: string;
                     permissions?: string[];
+                    expires_at?: components["schemas"]["NewEnds"];
                 };
             };
         };
@@ -2511,6 +2672,8 @@ export interface components {
             content: {
                 "application/json": {
                     permissions: string[];
+                    /** @description When keys of the set end by themselves; null: not at all. A key that is left out here keeps the end that it has; one that is new has none */
+                    expires_at?: components["schemas"]["NewEnds"];
                 };
             };
         };
@@ -3107,6 +3270,137 @@ export interface operations {
         requestBody: components["requestBodies"]["MemberPermissions"];
         responses: {
             200: components["responses"]["MemberPermissions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    listMyAccessRequests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["AccessRequests"];
+            default: components["responses"]["Error"];
+        };
+    };
+    withdrawAccessRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                requestID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["AccessRequest"];
+            default: components["responses"]["Error"];
+        };
+    };
+    listAccessRequests: {
+        parameters: {
+            query?: {
+                /** @description open: what waits for a decision, oldest first (as when left out). all: what was decided lately too, newest first, at most 200 */
+                state?: "open" | "all";
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["AccessRequests"];
+            default: components["responses"]["Error"];
+        };
+    };
+    requestAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    permissions: string[];
+                    /** @description On account of which cluster */
+                    cluster_id?: string;
+                    /** @description For how long, from the approval on; left out: without an end */
+                    hours?: number;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["AccessRequest"];
+            201: components["responses"]["AccessRequest"];
+            default: components["responses"]["Error"];
+        };
+    };
+    approveAccessRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                requestID: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Another term; null: without an end. Left out: as asked */
+                    expires_at?: components["schemas"]["Time"] | null;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["AccessRequest"];
+            default: components["responses"]["Error"];
+        };
+    };
+    declineAccessRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                requestID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["AccessRequest"];
             default: components["responses"]["Error"];
         };
     };

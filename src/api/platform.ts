@@ -394,6 +394,11 @@ export interface components {
             ssh_key_set_generation: number;
             key_fingerprints: string[];
             shell: string;
+            /**
+             * Format: date-time
+             * @description When your permission ends by itself; left out when it does not
+             */
+            access_expires_at?: string;
             observation_current: boolean;
             /** Format: date-time */
             observed_at?: string;
@@ -877,7 +882,7 @@ export interface operations {
                         kubeconfig: string;
                         /**
                          * Format: date-time
-                         * @description When the grant that admits you ends; left out when nothing ends
+                         * @description When the grant or the permission that admits you ends; left out when nothing ends
                          */
                         accessExpiresAt?: string;
                     };

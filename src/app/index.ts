@@ -37,6 +37,7 @@ import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.
 import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
+import { announceEnds } from './permission-ends.ts';
 import { startSessionRecords } from './session-records.ts';
 
 export interface AppOptions {
@@ -270,9 +271,10 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
 /** What nobody who waits for the start waits for. */
 function startLater(
   parts: AsyncDisposableStack,
-  deps: { config: Config; issuer: TokenIssuer; log: Logger; now(): number },
+  deps: { config: Config; store: Store; issuer: TokenIssuer; log: Logger; now(): number },
 ): void {
-  const { config, issuer, log, now } = deps;
+  const { config, store, issuer, log, now } = deps;
+  parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
   const { backup: settings, dataDir, files } = config;
   const { version } = manifest;
   parts.defer(startBackups({ settings, dataDir, version, elsewhere: () => files, log, now }));
@@ -309,7 +311,10 @@ const mostFilters = 50;
 /** Sessions are checked again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange((changes) => {
-    const some = changes.filter((change) => !('browsersOfUserId' in change || 'sessionsOfUserId' in change));
+    const some = changes.filter(
+      (change) =>
+        !('browsersOfUserId' in change || 'sessionsOfUserId' in change || 'requestsOfUserId' in change),
+    );
     // One look at everybody costs less than one for each of thousands, as after a lab file.
     const filters = some.length > mostFilters ? [{}] : some.map(sessionsOf);
     for (const filter of filters) {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createEraser } from '../domain/erasure.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
+import { eraseAccessRequests } from '../store/access-requests.ts';
 import { endErasure, eraseCommands, findErasure, setErasurePosition } from '../store/erasure.ts';
 import type { Store } from '../store/index.ts';
 import { deleteSessionsOf } from '../store/past-sessions.ts';
@@ -60,6 +61,11 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
       await pause();
     }
     while (await deleteSessionsOf(store, names.userId)) {
+      if (signal.aborted) return;
+      await pause();
+    }
+    for (let id: string | undefined = ''; id !== undefined; ) {
+      id = await eraseAccessRequests(store, names, id);
       if (signal.aborted) return;
       await pause();
     }

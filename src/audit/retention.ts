@@ -4,9 +4,11 @@
  * a crash at any instant leaves a trail that fits, and the next run goes on.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requestsLapseBefore } from '../domain/access-request.ts';
 import { findBreak } from '../domain/audit.ts';
 import { DomainError } from '../domain/error.ts';
 import type { Logger } from '../lib/log.ts';
+import { deleteOldAccessRequests } from '../store/access-requests.ts';
 import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { findCheckpoint, findPosition } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';
@@ -60,7 +62,11 @@ export async function applyRetention(
   const now = await timeThatCounts(deps);
   const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
   const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
-  if (commands !== undefined) await inParts(() => deleteOldCommands(deps.store, commands), signal);
+  if (commands !== undefined) {
+    await inParts(() => deleteOldCommands(deps.store, commands), signal);
+    const decided = Math.min(commands, requestsLapseBefore(now));
+    await inParts(() => deleteOldAccessRequests(deps.store, decided), signal);
+  }
   if (sessions !== undefined) {
     await inParts(() => deleteOldSessions(deps.store, sessions), signal);
     await redactSessions(deps, sessions, signal);

@@ -23,7 +23,7 @@ export async function listClusters(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'listClusters'>,
 ): Promise<BusinessReply<'listClusters'>> {
-  const membership = await findMembership(store.read, path.orgID, caller.userId);
+  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('clusters.read')) return { clusters: [] };
   const clusters = await listOrganizationClusters(store.read, path.orgID);
@@ -35,7 +35,7 @@ export async function getCluster(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'getCluster'>,
 ): Promise<BusinessReply<'getCluster'>> {
-  return clusterBody(await readableCluster(store.read, caller.userId, path), now);
+  return clusterBody(await readableCluster(store.read, caller.userId, path, now), now);
 }
 
 /** Who a Slurm cluster must know, and how far the list has got. */
@@ -43,7 +43,7 @@ export async function getClusterAccess(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'getClusterAccess'>,
 ): Promise<BusinessReply<'getClusterAccess'>> {
-  const cluster = await readableCluster(store.read, caller.userId, path);
+  const cluster = await readableCluster(store.read, caller.userId, path, now);
   const clusterId = cluster.id;
   const found = await readAccessList(store, clusterId);
   if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
@@ -78,8 +78,9 @@ async function readableCluster(
   db: Reader,
   userId: string,
   { orgID, clusterID }: { orgID: string; clusterID: string },
+  now: number,
 ): Promise<Cluster> {
-  const membership = await findMembership(db, orgID, userId);
+  const membership = await findMembership(db, orgID, userId, now);
   if (!membership?.permissions.has('clusters.read')) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
   }

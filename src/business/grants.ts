@@ -73,7 +73,7 @@ export async function getResourceAccess(
   const passed = { user_id: userId, kind, id, gate };
   const cluster = await findCluster(store.read, id);
   if (!cluster) throw noAccess();
-  const membership = await findMembership(store.read, cluster.organizationId, userId);
+  const membership = await findMembership(store.read, cluster.organizationId, userId, now);
   if (membership?.permissions.has(gate === 'read' ? 'clusters.read' : 'clusters.kubernetes')) {
     return { ...passed, via: 'organization' };
   }

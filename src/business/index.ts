@@ -6,6 +6,14 @@
  */
 import type { operations } from '../api/business.ts';
 import type { OperationsOf } from '../domain/operation.ts';
+import {
+  approveAccessRequest,
+  declineAccessRequest,
+  listAccessRequests,
+  listMyAccessRequests,
+  requestAccess,
+  withdrawAccessRequest,
+} from './access-requests.ts';
 import { getCluster, getClusterAccess, listClusters } from './clusters.ts';
 import { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
 import { setLoginPreferences } from './login-preferences.ts';
@@ -112,6 +120,12 @@ export const businessOperations = {
   listMemberAccess,
   listOrganizationGrants,
   planMemberChanges,
+  requestAccess,
+  listMyAccessRequests,
+  withdrawAccessRequest,
+  listAccessRequests,
+  approveAccessRequest,
+  declineAccessRequest,
   addMember,
   setMemberRole,
   setMemberUsername,

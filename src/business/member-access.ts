@@ -49,7 +49,7 @@ export async function listMemberAccess(
   { caller, path, query, now }: BusinessRequest<'listMemberAccess'>,
 ): Promise<BusinessReply<'listMemberAccess'>> {
   const { orgID: organizationId } = path;
-  const own = await findMembership(store.read, organizationId, caller.userId);
+  const own = await findMembership(store.read, organizationId, caller.userId, now);
   if (!own) throw organizationNotFound();
   const wanted = [...new Set(query.user_ids.split(','))];
   if (wanted.length > mostPeople)
@@ -71,7 +71,7 @@ export async function listOrganizationGrants(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'listOrganizationGrants'>,
 ): Promise<BusinessReply<'listOrganizationGrants'>> {
-  const own = await findMembership(store.read, path.orgID, caller.userId);
+  const own = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!own) throw organizationNotFound();
   requireManager(own.permissions);
   const clusters = new Set((await listOrganizationClusters(store.read, path.orgID)).map(({ id }) => id));
@@ -111,7 +111,7 @@ async function accessOf(
     findPerson(db, userId),
     findMember(db, organizationId, userId),
     findPastMembership(db, organizationId, userId),
-    listGrantedPermissions(db, organizationId, userId),
+    listGrantedPermissions(db, organizationId, userId, now),
     listActiveKeys(db, userId),
     findListing(store, organizationId, userId),
   ]);

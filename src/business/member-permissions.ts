@@ -4,20 +4,30 @@ import { isInService } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
-import { isPermissionKey, type PermissionKey, permissionCatalog, roleKeys } from '../domain/permission.ts';
+import { isPermissionKey, type PermissionKey, roleKeys } from '../domain/permission.ts';
+import {
+  endsOf,
+  type GrantedPermission,
+  grantedText,
+  type Holdings,
+  heldUntil,
+  requireMayGrant,
+} from '../domain/permission-end.ts';
 import { sidesOf } from '../domain/side.ts';
 import { cached } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { type Command, runCommand } from '../store/commands.ts';
-import type { Reader } from '../store/index.ts';
+import type { Reader, Tx } from '../store/index.ts';
 import { findKubernetesAccessOf } from '../store/kubernetes-access.ts';
 import { updateMemberPermissions } from '../store/membership-changes.ts';
 import {
+  findLastEnd,
   findMembership,
   listAllGrantedPermissions,
   listGrantedPermissions,
   listMembers,
 } from '../store/memberships.ts';
+import { fromTime, toTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
@@ -25,34 +35,35 @@ import { organizationNotFound, requireOrganization } from './organizations.ts';
 /** The keys a member was granted, or the one that stands for an owner's or admin's role. */
 export async function getMemberPermissions(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'getMemberPermissions'>,
+  { caller, path, now }: BusinessRequest<'getMemberPermissions'>,
 ): Promise<BusinessReply<'getMemberPermissions'>> {
-  const own = await findMembership(store.read, path.orgID, caller.userId);
+  const own = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!own) throw organizationNotFound();
   if (path.userID !== caller.userId) requireManager(own.permissions);
-  return permissionsBody(store.read, path.orgID, path.userID);
+  return permissionsBody(store.read, path.orgID, path.userID, now);
 }
 
 /** The same of every member, for those who may grant. */
 export async function listMemberPermissions(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'listMemberPermissions'>,
+  { caller, path, now }: BusinessRequest<'listMemberPermissions'>,
 ): Promise<BusinessReply<'listMemberPermissions'>> {
   const { orgID: organizationId } = path;
-  const own = await findMembership(store.read, organizationId, caller.userId);
+  const own = await findMembership(store.read, organizationId, caller.userId, now);
   if (!own) throw organizationNotFound();
   requireManager(own.permissions);
-  return cached(store, `permissions/${organizationId}`, async () => {
+  const ended = await findLastEnd(store.read, organizationId, now);
+  return cached(store, `permissions/${organizationId}/${ended}`, async () => {
     const [members, granted] = await Promise.all([
       listMembers(store.read, organizationId),
-      listAllGrantedPermissions(store.read, organizationId),
+      listAllGrantedPermissions(store.read, organizationId, now),
     ]);
     return {
       members: members.map(({ userId, role }) => ({
         organization_id: organizationId,
         user_id: userId,
         role,
-        permissions: role === 'member' ? (granted.get(userId) ?? []) : [roleKeys[role]],
+        ...(role === 'member' ? grantedBody(granted.get(userId) ?? []) : { permissions: [roleKeys[role]] }),
       })),
     };
   });
@@ -73,32 +84,42 @@ export function operatorSetMemberPermissions(
   { store }: BusinessDeps,
   request: BusinessRequest<'operatorSetMemberPermissions'>,
 ): Promise<CommandReply<BusinessReply<'operatorSetMemberPermissions'>>> {
-  const command = settingOf(request, 'operatorSetMemberPermissions', async (db, organizationId) => {
-    await requireStaff(db, request.caller.userId, 'staff.operate');
-    await requireOrganization(db, organizationId);
-    return new Set(permissionCatalog.map(({ key }) => key));
+  const command = settingOf(request, 'operatorSetMemberPermissions', async (tx, organizationId) => {
+    await requireStaff(tx.db, request.caller.userId, 'staff.operate');
+    await requireOrganization(tx.db, organizationId);
+    return heldUntil('owner', []);
   });
   return runCommand(store, request, command);
 }
 
 /** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
 export function settingPermissions(request: SetPermissions) {
-  return settingOf(request, 'setMemberPermissions', async (db, organizationId) => {
-    const own = await findMembership(db, organizationId, request.caller.userId);
-    if (!own) throw organizationNotFound();
-    requireManager(own.permissions);
-    return own.permissions;
-  });
+  return settingOf(request, 'setMemberPermissions', (tx, organizationId) =>
+    requireHoldings(tx, organizationId, request.caller.userId),
+  );
 }
 
-/** `holdings` throws if the caller may not do this at all, and says which keys they may add. */
+/** What a member who may set permissions holds, and so may grant. Throws for anyone else. */
+export async function requireHoldings(
+  { db, now }: Tx,
+  organizationId: string,
+  userId: string,
+): Promise<Holdings> {
+  const own = await findMembership(db, organizationId, userId, now);
+  if (!own) throw organizationNotFound();
+  requireManager(own.permissions);
+  return heldUntil(own.role, own.granted);
+}
+
+/** `holdings` throws if the caller may not do this at all, and says what they may grant. */
 function settingOf(
   { path, body }: SetPermissions,
   operation: string,
-  holdings: (db: Reader, organizationId: string) => Promise<ReadonlySet<string>>,
+  holdings: (tx: Tx, organizationId: string) => Promise<Holdings>,
 ): Command<BusinessReply<'setMemberPermissions'>> {
   const { orgID: organizationId, userID: userId } = path;
-  const wanted = [...new Set(body.permissions)].sort();
+  const keys = [...new Set(body.permissions)].sort();
+  const ends = newEnds(body.expires_at);
   const about = {
     target: `${organizationId}/${userId}`,
     organizationId,
@@ -106,44 +127,92 @@ function settingOf(
   };
   return {
     operation,
-    meaning: [organizationId, userId, ...wanted],
-    about: { ...about, details: `permissions → ${wanted.join(', ') || 'none'}` },
+    meaning: [organizationId, userId, ...keys, ...(ends.size > 0 ? [[...ends]] : [])],
+    about: { ...about, details: `permissions → ${keys.join(', ') || 'none'}` },
     async authorize(tx) {
-      wanted.forEach(requireKey);
-      const held = await holdings(tx.db, organizationId);
-      const granted = new Set(await listGrantedPermissions(tx.db, organizationId, userId));
-      const beyond = wanted.find((key) => !granted.has(key) && !held.has(key));
-      if (beyond) throw new DomainError('forbidden', `You cannot grant ${beyond}, which you do not hold.`);
+      keys.forEach(requireKey);
+      const held = await holdings(tx, organizationId);
+      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+      requireMayGrant(held, before, wantedOf(keys, ends, before));
     },
     async apply(tx) {
-      const member = await findMembership(tx.db, organizationId, userId);
-      if (!member) throw memberNotFound();
-      if (member.role !== 'member') {
-        throw new DomainError(
-          'invalid_state',
-          `An ${member.role} holds every permission; change the role instead.`,
-        );
-      }
-      const before = await listGrantedPermissions(tx.db, organizationId, userId);
-      const permissions = wanted.map(requireKey);
+      await requireOrdinaryMember(tx, organizationId, userId);
+      requireAhead(keys, ends, tx.now);
+      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+      const permissions = wantedOf(keys, ends, before);
       await updateMemberPermissions(tx, { organizationId, userId, permissions });
-      const details = `permissions ${before.join(', ') || 'none'} → ${permissions.join(', ') || 'none'}`;
-      return { result: await permissionsBody(tx.db, organizationId, userId), about: { details } };
+      const details = `permissions ${grantedText(before)} → ${grantedText(permissions)}`;
+      return { result: await permissionsBody(tx.db, organizationId, userId, tx.now), about: { details } };
     },
   };
 }
 
-async function permissionsBody(db: Reader, organizationId: string, userId: string) {
-  const member = await findMembership(db, organizationId, userId);
+/** Throws `not_found` for who is no member, and `invalid_state` for one who holds everything by role. */
+export async function requireOrdinaryMember(tx: Tx, organizationId: string, userId: string): Promise<void> {
+  const member = await findMembership(tx.db, organizationId, userId, tx.now);
   if (!member) throw memberNotFound();
-  const permissions =
-    member.role === 'member'
-      ? await listGrantedPermissions(db, organizationId, userId)
-      : [roleKeys[member.role]];
-  return { organization_id: organizationId, user_id: userId, role: member.role, permissions };
+  if (member.role === 'member') return;
+  throw new DomainError(
+    'invalid_state',
+    `An ${member.role} holds every permission; change the role instead.`,
+  );
 }
 
-function requireKey(key: string): PermissionKey {
+/** Ends as they were sent, by key and as the tables hold them. */
+export function newEnds(sent: Record<string, string | null> = {}): ReadonlyMap<string, string | null> {
+  const ends = Object.entries(sent).map(([key, end]) => [key, end && toTime(fromTime(end))] as const);
+  return new Map(ends.sort());
+}
+
+/** Keys with their ends: the one that was sent, else the one that the key has. */
+function wantedOf(
+  keys: readonly string[],
+  ends: ReadonlyMap<string, string | null>,
+  before: readonly GrantedPermission[],
+): GrantedPermission[] {
+  const had = new Map(before.map(({ key, expiresAt }) => [key, expiresAt]));
+  return keys.map((key) => {
+    const sent = ends.get(key);
+    return { key, expiresAt: sent === undefined ? (had.get(key) ?? null) : sent };
+  });
+}
+
+/** Throws `invalid_request` for an end that has passed, and for one of a key that is not granted. */
+export function requireAhead(
+  keys: readonly string[],
+  ends: ReadonlyMap<string, string | null>,
+  now: number,
+): void {
+  for (const [key, end] of ends) {
+    if (!keys.includes(key)) {
+      const name = JSON.stringify(key.slice(0, 80));
+      throw new DomainError('invalid_request', `expires_at names ${name}, which permissions does not.`);
+    }
+    if (end !== null && fromTime(end) <= now) {
+      throw new DomainError('invalid_request', `The end of ${key} has passed already.`);
+    }
+  }
+}
+
+async function permissionsBody(db: Reader, organizationId: string, userId: string, now: number) {
+  const member = await findMembership(db, organizationId, userId, now);
+  if (!member) throw memberNotFound();
+  const { role } = member;
+  const held =
+    role === 'member'
+      ? grantedBody(await listGrantedPermissions(db, organizationId, userId, now))
+      : { permissions: [roleKeys[role]] };
+  return { organization_id: organizationId, user_id: userId, role, ...held };
+}
+
+/** What was granted as the API shows it: the keys, and the ends of those that have one. */
+export function grantedBody(granted: readonly GrantedPermission[]) {
+  const ends = endsOf(granted);
+  return { permissions: granted.map(({ key }) => key), ...(ends && { expires_at: ends }) };
+}
+
+/** A key that can be granted. Throws `invalid_request`. */
+export function requireKey(key: string): PermissionKey {
   if (isPermissionKey(key)) return key;
   const reason = Object.values<string>(roleKeys).includes(key)
     ? `${key} comes with a role and cannot be granted.`
@@ -156,7 +225,7 @@ export async function getMemberKubernetesAccess(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'getMemberKubernetesAccess'>,
 ): Promise<BusinessReply<'getMemberKubernetesAccess'>> {
-  const own = await findMembership(store.read, path.orgID, caller.userId);
+  const own = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!own) throw organizationNotFound();
   if (path.userID !== caller.userId) requireManager(own.permissions);
   const clusters = await listOrganizationClusters(store.read, path.orgID);
@@ -173,7 +242,7 @@ export async function getMemberKubernetesAccess(
   };
 }
 
-/** Throws `forbidden` for who may not grant. */
+/** Throws `forbidden` without `members.manage`. */
 export function requireManager(held: ReadonlySet<string>): void {
   if (!held.has('members.manage')) {
     throw new DomainError('forbidden', 'This needs the permission members.manage in the organization.');

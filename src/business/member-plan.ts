@@ -52,13 +52,13 @@ export async function planMemberChanges(
     for (const change of request.body.changes) {
       const known = await targetOf(tx.db, change);
       // Whoever is made an account for reached nothing before.
-      const before = known === undefined ? undefined : await reachOf(tx.db, organizationId, known);
+      const before = known === undefined ? undefined : await reachOf(tx, organizationId, known);
       const { planned, userId } = await planOne(tx, request, change, known);
       changes.push(planned);
       if (userId !== undefined && !people.has(userId))
         people.set(userId, { userId, before, after: undefined });
     }
-    for (const person of people.values()) person.after = await reachOf(tx.db, organizationId, person.userId);
+    for (const person of people.values()) person.after = await reachOf(tx, organizationId, person.userId);
     const clusters = (await listOrganizationClusters(tx.db, organizationId)).filter(isInService);
     const effects = [];
     for (const cluster of clusters)
@@ -116,20 +116,23 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
   const path = { orgID, userID };
   if (change.change === 'role')
     return settingRole({ caller, path, body: { role: change.role } }, ofOwnersAndAdmins);
-  if (change.change === 'permissions')
-    return settingPermissions({ caller, path, body: { permissions: change.permissions } });
+  if (change.change === 'permissions') {
+    const { change: _, user_id: _user, ...body } = change;
+    return settingPermissions({ caller, path, body });
+  }
   return removing({ caller, path, body: undefined }, ofOwnersAndAdmins);
 }
 
-async function reachOf(db: Reader, organizationId: string, userId: string): Promise<Reach | undefined> {
+async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
+  const { db, now } = tx;
   const [member, held] = [
     await findMember(db, organizationId, userId),
-    await findMembership(db, organizationId, userId),
+    await findMembership(db, organizationId, userId, now),
   ];
   if (!member || !held) return undefined;
   return {
     username: member.username.username,
-    listed: await findWantedUser(db, organizationId, userId),
+    listed: await findWantedUser(db, organizationId, userId, now),
     kubernetes: memberRole({ role: held.role, permissions: [...held.permissions] }) ?? null,
   };
 }

@@ -9,7 +9,7 @@ import { isPermissionKey, type PermissionKey, type Role } from '../domain/permis
 import type { About } from '../store/attempts.ts';
 import { cached } from '../store/cache.ts';
 import { type Command, type CommandRequest, runCommand } from '../store/commands.ts';
-import type { Reader, Tx } from '../store/index.ts';
+import type { Tx } from '../store/index.ts';
 import {
   createMembership,
   removeMembership,
@@ -19,7 +19,7 @@ import {
 import { findMember, findMembership, listMembers as listOrganizationMembers } from '../store/memberships.ts';
 import { findOrCreatePerson } from '../store/people.ts';
 import { membershipBody } from './me.ts';
-import { memberNotFound } from './member-permissions.ts';
+import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
 import { organizationNotFound, requireOrganization } from './organizations.ts';
@@ -27,9 +27,9 @@ import { organizationNotFound, requireOrganization } from './organizations.ts';
 /** Every member, oldest membership first. */
 export async function listMembers(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'listMembers'>,
+  { caller, path, now }: BusinessRequest<'listMembers'>,
 ): Promise<BusinessReply<'listMembers'>> {
-  if (!(await findMembership(store.read, path.orgID, caller.userId))) throw organizationNotFound();
+  if (!(await findMembership(store.read, path.orgID, caller.userId, now))) throw organizationNotFound();
   return cached(store, `members/${path.orgID}`, async () => ({
     members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody),
   }));
@@ -40,7 +40,7 @@ export interface Authority {
   /** What its commands are called in the audit trail. */
   name(operation: string): string;
   /** Whether the caller may manage an organization's owners, or only its other members. Throws when neither. */
-  of(db: Reader, organizationId: string, userId: string): Promise<'owners' | 'others'>;
+  of(tx: Tx, organizationId: string, userId: string): Promise<'owners' | 'others'>;
 }
 
 export const ofOwnersAndAdmins: Authority = { name: (operation) => operation, of: authorityOfMember };
@@ -50,18 +50,18 @@ const ofOperators: Authority = {
 };
 
 async function authorityOfMember(
-  db: Reader,
+  { db, now }: Tx,
   organizationId: string,
   userId: string,
 ): Promise<'owners' | 'others'> {
-  const membership = await findMembership(db, organizationId, userId);
+  const membership = await findMembership(db, organizationId, userId, now);
   if (!membership) throw organizationNotFound();
   if (membership.role === 'owner') return 'owners';
   if (membership.role === 'admin') return 'others';
   throw new DomainError('forbidden', 'Only owners and admins of the organization manage its members.');
 }
 
-async function authorityOfOperator(db: Reader, organizationId: string, userId: string): Promise<'owners'> {
+async function authorityOfOperator({ db }: Tx, organizationId: string, userId: string): Promise<'owners'> {
   await requireStaff(db, userId, 'staff.operate');
   await requireOrganization(db, organizationId);
   return 'owners';
@@ -94,12 +94,24 @@ export function adding(request: Asked<'addMember'>, authority: Authority) {
   const { orgID: organizationId } = request.path;
   const { email, name, role = 'member', username } = request.body;
   const wanted = [...new Set(request.body.permissions)].sort();
-  const meaning = [foldEmail(email), name ?? '', role, username ?? '', wanted];
+  const ends = newEnds(request.body.expires_at);
+  const meaning = [
+    foldEmail(email),
+    name ?? '',
+    role,
+    username ?? '',
+    wanted,
+    ...(ends.size > 0 ? [[...ends]] : []),
+  ];
   const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
   return managing(request, { operation: 'addMember', meaning, about }, authority, {
     concernsOwners: async () => role === 'owner',
     async change(tx) {
-      const permissions = wanted.map(requireGrantable);
+      requireAhead(wanted, ends, tx.now);
+      const permissions = wanted.map((key) => ({
+        key: requireGrantable(key),
+        expiresAt: ends.get(key) ?? null,
+      }));
       if (role !== 'member' && permissions.length > 0) {
         throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
       }
@@ -179,7 +191,7 @@ function managing<T>(
     meaning: [organizationId, ...what.meaning],
     about: { ...what.about, organizationId },
     async authorize(tx) {
-      const manages = await authority.of(tx.db, organizationId, caller.userId);
+      const manages = await authority.of(tx, organizationId, caller.userId);
       if (manages === 'owners' || !(await body.concernsOwners(tx))) return;
       throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
     },
@@ -202,7 +214,7 @@ async function requireMember(tx: Tx, organizationId: string, userId: string) {
 }
 
 async function roleOf(tx: Tx, organizationId: string, userId: string): Promise<Role | undefined> {
-  return (await findMembership(tx.db, organizationId, userId))?.role;
+  return (await findMembership(tx.db, organizationId, userId, tx.now))?.role;
 }
 
 function requireGrantable(key: string): PermissionKey {

@@ -12,11 +12,11 @@ import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.t
 /** An organization the caller belongs to; to anyone else it does not exist. */
 export async function getOrganization(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'getOrganization'>,
+  { caller, path, now }: BusinessRequest<'getOrganization'>,
 ): Promise<BusinessReply<'getOrganization'>> {
   const [organization, membership] = await Promise.all([
     findOrganization(store.read, path.orgID),
-    findMembership(store.read, path.orgID, caller.userId),
+    findMembership(store.read, path.orgID, caller.userId, now),
   ]);
   if (!organization || !membership) throw organizationNotFound();
   return organizationBody(organization);
@@ -37,7 +37,7 @@ export function retireOrganization(
       meaning: [organizationId],
       about,
       async authorize(tx) {
-        const membership = await findMembership(tx.db, organizationId, caller.userId);
+        const membership = await findMembership(tx.db, organizationId, caller.userId, now);
         if (!membership) throw organizationNotFound();
         if (membership.role === 'owner') return;
         throw new DomainError('forbidden', 'Only an owner can retire the organization.');

@@ -25,9 +25,9 @@ import { organizationNotFound } from './organizations.ts';
 /** The organization's purchases, oldest first. */
 export async function listPurchases(
   { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'listPurchases'>,
+  { caller, path, now }: BusinessRequest<'listPurchases'>,
 ): Promise<BusinessReply<'listPurchases'>> {
-  const membership = await findMembership(store.read, path.orgID, caller.userId);
+  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('clusters.read')) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
@@ -55,7 +55,7 @@ export async function quotePurchase(
         clusterId,
         details: `${bytes} bytes of ${type}`,
       },
-      authorize: (tx) => requireBuyer(tx.db, organizationId, caller.userId),
+      authorize: (tx) => requireBuyer(tx, organizationId, caller.userId),
       async apply(tx) {
         const target = await purchases.findStorageTarget(
           tx.db,
@@ -90,7 +90,7 @@ export async function createPurchase(
         organizationId,
         clusterId,
       },
-      authorize: (tx) => requireBuyer(tx.db, organizationId, caller.userId),
+      authorize: (tx) => requireBuyer(tx, organizationId, caller.userId),
       async apply(tx) {
         const cluster = await ownCluster(tx.db, organizationId, clusterId);
         const quote = await purchases.findQuote(tx.db, quoteId);
@@ -179,8 +179,8 @@ async function decide(
   });
 }
 
-async function requireBuyer(db: Reader, organizationId: string, userId: string): Promise<void> {
-  const membership = await findMembership(db, organizationId, userId);
+async function requireBuyer({ db, now }: Tx, organizationId: string, userId: string): Promise<void> {
+  const membership = await findMembership(db, organizationId, userId, now);
   if (!membership) throw organizationNotFound();
   if (membership.role === 'member') {
     throw new DomainError('forbidden', 'Only an owner or an admin of the organization can buy storage.');

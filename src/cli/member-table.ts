@@ -4,6 +4,12 @@ import { listed, printer } from './answer.ts';
 import type { Business } from './net/operations.ts';
 
 type Membership = Business['Membership'];
+type Granted = Pick<Business['MemberPermissions'], 'permissions' | 'expires_at'>;
+
+/** Keys, and until when those are held that have an end. */
+function grantedOf({ permissions, expires_at: ends = {} }: Granted): string {
+  return listed(permissions.map((key) => (ends[key] === undefined ? key : `${key} until ${ends[key]}`)));
+}
 
 export const membershipTable = printer<Membership>(
   {
@@ -16,19 +22,19 @@ export const membershipTable = printer<Membership>(
 );
 
 /** With what they may do, where the row has it. */
-export const memberTable = printer<Membership & { permissions: readonly string[] }>(
+export const memberTable = printer<Membership & Granted>(
   {
     EMAIL: (row) => row.email,
     ROLE: (row) => row.role,
     USERNAME: (row) => row.organization_username.username,
-    PERMISSIONS: (row) => listed(row.permissions),
+    PERMISSIONS: grantedOf,
     ID: (row) => row.user_id,
   },
   'There are no such members.',
 );
 
 export const memberPermissions = printer<Business['MemberPermissions']>(
-  { ROLE: (row) => row.role, PERMISSIONS: (row) => listed(row.permissions), ID: (row) => row.user_id },
+  { ROLE: (row) => row.role, PERMISSIONS: grantedOf, ID: (row) => row.user_id },
   '',
 );
 

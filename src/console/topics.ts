@@ -5,6 +5,7 @@
  *     me                 the person, their keys and memberships
  *     sign-ins           the browsers that they are signed in with
  *     organization/ID    an organization that they belong to      members/ID    its members
+ *     requests           what they asked for                  requests/ORG  what members of one ask for, to who may decide
  *     cluster/UUID       a cluster that they may see or use
  *     installation       for operators: anything that they see
  *     ssh-sessions       for operators: who is logged in           my-ssh-sessions   for the person: their own sessions
@@ -22,6 +23,8 @@ import { fromTime } from '../store/time.ts';
 export interface View {
   userId: string;
   organizations: ReadonlySet<string>;
+  /** Those of which they may set permissions. */
+  managed: ReadonlySet<string>;
   /** Clusters that they may see or use, by ID. */
   clusters: ReadonlySet<string>;
   isStaff: boolean;
@@ -38,8 +41,10 @@ export async function viewOf(db: Reader, userId: string, now: number): Promise<V
   ]);
   const organizations = memberships.map(({ organizationId }) => organizationId);
   const clusters = new Set(grants.map(({ clusterId }) => clusterId));
+  const managed = new Set<string>();
   for (const organizationId of organizations) {
-    const held = await findMembership(db, organizationId, userId);
+    const held = await findMembership(db, organizationId, userId, now);
+    if (held?.permissions.has('members.manage')) managed.add(organizationId);
     if (![...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'))) continue;
     for (const { id } of await listOrganizationClusters(db, organizationId)) clusters.add(id);
   }
@@ -49,6 +54,7 @@ export async function viewOf(db: Reader, userId: string, now: number): Promise<V
   return {
     userId,
     organizations: new Set(organizations),
+    managed,
     clusters,
     isStaff: staffKeys.length > 0,
     until,
@@ -60,6 +66,9 @@ export interface Changed {
   people: ReadonlySet<string>;
   /** People whose sign-ins to the console changed. */
   browsersOf: ReadonlySet<string>;
+  /** People who asked for something, or whose requests were decided, and where. */
+  askers: ReadonlySet<string>;
+  askedIn: ReadonlySet<string>;
   organizations: ReadonlySet<string>;
   /** Those of which something was decided or reported. */
   clusters: ReadonlySet<string>;
@@ -75,13 +84,18 @@ const mostPeople = 200;
 export async function gather(db: Reader, changes: readonly Change[]): Promise<Changed | undefined> {
   const people = new Set<string>();
   const browsersOf = new Set<string>();
+  const askers = new Set<string>();
+  const askedIn = new Set<string>();
   const organizations = new Set<string>();
   const clusters = new Set<string>();
   const decided = new Set<string>();
   for (const change of changes) {
     if ('userId' in change) people.add(change.userId);
     else if ('browsersOfUserId' in change) browsersOf.add(change.browsersOfUserId);
-    else if ('organizationId' in change) organizations.add(change.organizationId);
+    else if ('requestsOfUserId' in change) {
+      askers.add(change.requestsOfUserId);
+      askedIn.add(change.inOrganizationId);
+    } else if ('organizationId' in change) organizations.add(change.organizationId);
     else if ('observedClusterId' in change) clusters.add(change.observedClusterId);
     else if ('clusterId' in change) {
       clusters.add(change.clusterId);
@@ -91,16 +105,18 @@ export async function gather(db: Reader, changes: readonly Change[]): Promise<Ch
   if (people.size > mostPeople) return undefined;
   const memberships = await Promise.all([...people].map((userId) => listMembershipsOf(db, userId)));
   const organizationsOfPeople = new Set(memberships.flat().map(({ organizationId }) => organizationId));
-  return { people, browsersOf, organizations, clusters, decided, organizationsOfPeople };
+  return { people, browsersOf, askers, askedIn, organizations, clusters, decided, organizationsOfPeople };
 }
 
 /** The topics of these changes that the person may hear of. */
 export function topicsFor(view: View, changed: Changed): string[] {
-  const { people, browsersOf, organizations, clusters, organizationsOfPeople } = changed;
+  const { people, browsersOf, askers, askedIn, organizations, clusters, organizationsOfPeople } = changed;
   const own = (ids: ReadonlySet<string>) => [...ids].filter((id) => view.organizations.has(id));
   return [
     ...(people.has(view.userId) ? ['me'] : []),
     ...(browsersOf.has(view.userId) ? ['sign-ins'] : []),
+    ...(askers.has(view.userId) ? ['requests'] : []),
+    ...[...askedIn].filter((id) => view.managed.has(id)).map((id) => `requests/${id}`),
     ...own(organizations).flatMap((id) => [`organization/${id}`, `members/${id}`]),
     ...own(organizationsOfPeople).map((id) => `members/${id}`),
     ...[...clusters].filter((id) => view.isStaff || view.clusters.has(id)).map((id) => `cluster/${id}`),
@@ -122,6 +138,8 @@ export function merge(one: Changed, other: Changed): Changed {
   return {
     people: one.people.union(other.people),
     browsersOf: one.browsersOf.union(other.browsersOf),
+    askers: one.askers.union(other.askers),
+    askedIn: one.askedIn.union(other.askedIn),
     organizations: one.organizations.union(other.organizations),
     clusters: one.clusters.union(other.clusters),
     decided: one.decided.union(other.decided),

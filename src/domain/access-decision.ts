@@ -5,7 +5,8 @@
  */
 import { type AccessPolicy, daysText } from './access-lapse.ts';
 import { observationFreshnessMs } from './access-list.ts';
-import { effectivePermissions, type Role } from './permission.ts';
+import { closureOf, effectivePermissions, type Role } from './permission.ts';
+import { endText, type GrantedPermission } from './permission-end.ts';
 
 /** A login node that answers. */
 export interface LoginNode {
@@ -25,6 +26,10 @@ export interface AccessFacts {
   isMember: boolean;
   role: Role;
   permissions: readonly string[];
+  /** When the SSH access that these give ends by itself; null: it does not. */
+  accessEndsAt: string | null;
+  /** What they were granted there for a time that is over. */
+  ended: readonly GrantedPermission[];
   /** Fingerprints of the person's active keys, without those that lapsed. */
   activeKeys: readonly string[];
   /** Of those that are too old by now. */
@@ -95,6 +100,11 @@ const obstacles = {
     wire: undefined,
     message: (_: AccessFacts, open?: OpenSession) =>
       `${open ? 'Your SSH access to this cluster was removed.' : 'You have no SSH access to this cluster.'} Ask an owner of your organization.`,
+  },
+  access_ended: {
+    wire: undefined,
+    message: (facts: AccessFacts) =>
+      `Your SSH access to this cluster ended on ${endText(endedAt(facts) ?? '')}. Ask for more time: andromeda access request clusters.ssh`,
   },
   // The words of `ssh-access` are a closed list: whoever lapsed is off the cluster's list, and has no key there.
   sign_in_lapsed: {
@@ -183,7 +193,7 @@ function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | 
   const { fingerprint } = question;
   const isLapsed = fingerprint !== undefined && lapsedKeys.includes(fingerprint);
   if (fingerprint !== undefined && !isLapsed && !activeKeys.includes(fingerprint)) return 'key_revoked';
-  if (!mayUseSsh(facts)) return 'access_removed';
+  if (!mayUseSsh(facts)) return endedAt(facts) === undefined ? 'access_removed' : 'access_ended';
   if (facts.signInLapsed) return 'sign_in_lapsed';
   if (isLapsed) return 'key_lapsed';
   if (facts.clusterState !== 'active') return 'cluster_inactive';
@@ -202,6 +212,15 @@ function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | 
 
 function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {
   return isMember && effectivePermissions(role, permissions).has('clusters.ssh');
+}
+
+/** When a member's SSH access ended by itself; undefined where it did not. */
+function endedAt({ isMember, ended }: AccessFacts): string | undefined {
+  if (!isMember) return undefined;
+  const ends = ended.flatMap(({ key, expiresAt }) =>
+    closureOf([key]).has('clusters.ssh') ? (expiresAt ?? []) : [],
+  );
+  return ends.sort().at(-1);
 }
 
 function hasRecentObservation({ observedMsAgo }: AccessFacts, { open }: AccessQuestion): boolean {

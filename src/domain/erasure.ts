@@ -74,6 +74,11 @@ export function createEraser({
   };
 }
 
+/** A text without the addresses and names that only the person has. */
+export function eraseFromText(text: string, { distinct }: PersonNames): string {
+  return replaceMentions(text, mentionOf(distinct));
+}
+
 /** A JSON text without the addresses and names that only the person has. */
 export function eraseFromJson(json: string, { distinct }: PersonNames): string {
   return replaceMentions(json, mentionOf(distinct.map((name) => JSON.stringify(name).slice(1, -1))));

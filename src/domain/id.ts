@@ -12,6 +12,7 @@ export type IdPrefix =
   | 'org_username'
   | 'reservation'
   | 'grant'
+  | 'access_request'
   | 'command'
   | 'quote'
   | 'purchase';

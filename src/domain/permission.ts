@@ -46,15 +46,16 @@ export function isPermissionKey(key: string): key is PermissionKey {
 
 /** The keys that include `key`, itself among them: holding any of them is holding it. */
 export function keysIncluding(key: PermissionKey): PermissionKey[] {
-  return permissionCatalog.map((permission) => permission.key).filter((held) => closure([held]).has(key));
+  return permissionCatalog.map((permission) => permission.key).filter((held) => closureOf([held]).has(key));
 }
 
 /** Every key a member holds, by role or by grant, inclusions followed. An owner and an admin hold all. */
 export function effectivePermissions(role: Role, granted: readonly string[]): ReadonlySet<string> {
-  return role === 'member' ? closure(granted) : everyKey;
+  return role === 'member' ? closureOf(granted) : everyKey;
 }
 
-function closure(keys: readonly string[]): Set<string> {
+/** These keys and all that they include. */
+export function closureOf(keys: readonly string[]): Set<string> {
   const held = new Set<string>();
   const pending = [...keys];
   for (let key = pending.pop(); key !== undefined; key = pending.pop()) {
@@ -72,7 +73,7 @@ export const roleKeys = { owner: 'organization.owner', admin: 'organization.admi
 export const fullCatalog: readonly Permission[] = [
   ...permissionCatalog.map((permission) => ({
     ...permission,
-    implies: [...closure(permission.implies)].sort(),
+    implies: [...closureOf(permission.implies)].sort(),
   })),
   {
     key: roleKeys.admin,

@@ -1,6 +1,7 @@
 /** By which ways somebody reaches a cluster: their role, each permission that they were granted, each grant. */
 import type { Grant } from './grant.ts';
-import { isPermissionKey, keysIncluding, type Role } from './permission.ts';
+import { isPermissionKey, keysIncluding, type PermissionKey, type Role } from './permission.ts';
+import type { GrantedPermission } from './permission-end.ts';
 import type { Side } from './side.ts';
 
 export interface WayIn {
@@ -13,6 +14,12 @@ export interface WayIn {
   grantId?: string;
   since: string;
   until?: string;
+}
+
+interface Membership {
+  role: Role;
+  granted: readonly GrantedPermission[];
+  updatedAt: string;
 }
 
 /** What each gate asks for, and what more of it is called. */
@@ -35,29 +42,35 @@ const gates = [
 /** `membership`: undefined for who is no member. */
 export function waysIn(
   sides: readonly Side[],
-  membership: { role: Role; granted: readonly string[]; updatedAt: string } | undefined,
+  membership: Membership | undefined,
   grants: readonly Grant[],
 ): WayIn[] {
   return [...(membership ? byMembership(sides, membership) : []), ...grants.map(byGrant)];
 }
 
-function byMembership(
-  sides: readonly Side[],
-  { role, granted, updatedAt: since }: { role: Role; granted: readonly string[]; updatedAt: string },
-): WayIn[] {
+function byMembership(sides: readonly Side[], { role, granted, updatedAt: since }: Membership): WayIn[] {
   return gates
     .filter(({ side }) => side === undefined || sides.includes(side))
     .flatMap((gate): WayIn[] => {
       const more = 'more' in gate ? gate.more : undefined;
       if (role !== 'member') return [{ opens: (more ?? gate).opens, by: 'role', name: role, since }];
       return granted
-        .filter(isPermissionKey)
-        .filter((key) => keysIncluding(gate.key).includes(key))
-        .map((key) => {
-          const opens = more && keysIncluding(more.key).includes(key) ? more.opens : gate.opens;
-          return { opens, by: 'permission', name: key, since };
+        .filter(({ key }) => includes(key, gate.key))
+        .map(({ key, expiresAt }) => {
+          const opens = more && includes(key, more.key) ? more.opens : gate.opens;
+          return {
+            opens,
+            by: 'permission',
+            name: key,
+            since,
+            ...(expiresAt !== null && { until: expiresAt }),
+          };
         });
     });
+}
+
+function includes(key: string, wanted: PermissionKey): boolean {
+  return isPermissionKey(key) && keysIncluding(wanted).includes(key);
 }
 
 function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): WayIn {

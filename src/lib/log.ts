@@ -78,6 +78,8 @@ export interface LogEvents {
   'access.lapsing': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
   'access.lapsed': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
   'access.check.failed': { error: Thrown };
+  'permissions.ended': { people: number };
+  'permissions.end.failed': { error: Thrown };
 
   'http.request': {
     api: string;

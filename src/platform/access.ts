@@ -22,8 +22,11 @@ export function requireClusterId(clusterId: string): string {
  * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
  * ask for an organization that does not exist.
  */
-export async function canReadClusters(db: Reader, userId: string, organizationId: string): Promise<boolean> {
-  const membership = await findMembership(db, organizationId, userId);
+export async function canReadClusters(
+  db: Reader,
+  { userId, organizationId, now }: { userId: string; organizationId: string; now: number },
+): Promise<boolean> {
+  const membership = await findMembership(db, organizationId, userId, now);
   if (membership?.permissions.has('clusters.read')) return true;
   if (!holdsStaffKey(await listStaffKeys(db, userId), 'staff.read')) return false;
   if (await findOrganization(db, organizationId)) return true;
@@ -37,9 +40,10 @@ export async function requirePermission(
     userId,
     organizationId,
     permission,
-  }: { userId: string; organizationId: string; permission: PermissionKey },
+    now,
+  }: { userId: string; organizationId: string; permission: PermissionKey; now: number },
 ): Promise<void> {
-  const membership = await findMembership(db, organizationId, userId);
+  const membership = await findMembership(db, organizationId, userId, now);
   if (membership?.permissions.has(permission)) return;
   throw new DomainError('forbidden', `This needs the permission ${permission} in the organization.`);
 }
@@ -54,7 +58,8 @@ export async function visibleCluster(
 ): Promise<Cluster> {
   const { userId, organizationId, clusterId, now } = request;
   const allowed =
-    (await canReadClusters(db, userId, organizationId)) || (await hasLiveGrant(db, userId, clusterId, now));
+    (await canReadClusters(db, { userId, organizationId, now })) ||
+    (await hasLiveGrant(db, userId, clusterId, now));
   if (!allowed) {
     throw new DomainError(
       'forbidden',

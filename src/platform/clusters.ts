@@ -17,7 +17,7 @@ export async function listClusters(
   const limit = query.limit ?? 50;
   const list = `clusters/${organizationId}`;
   const after = query.after === undefined ? undefined : readPageToken(list, query.after);
-  if (await canReadClusters(store.read, caller.userId, organizationId)) {
+  if (await canReadClusters(store.read, { userId: caller.userId, organizationId, now })) {
     const key = `clusters/${organizationId}/${limit}/${after ?? ''}`;
     return cached(store, key, () => clusterPage(store.read, { list, organizationId, limit, after }));
   }

@@ -5,6 +5,7 @@ import { DomainError } from '../domain/error.ts';
 import { type Grant, longestLasting } from '../domain/grant.ts';
 import { kubeconfig } from '../domain/kubeconfig.ts';
 import type { KubernetesReport } from '../domain/manifest.ts';
+import { heldUntil } from '../domain/permission-end.ts';
 import { listLiveGrants } from '../store/grants.ts';
 import type { Reader } from '../store/index.ts';
 import { findMembership } from '../store/memberships.ts';
@@ -22,7 +23,7 @@ export async function getKubeconfig(
 ): Promise<PlatformReply<'getKubeconfig'>> {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.organizationId;
-  const grant = await admission(store.read, { userId: caller.userId, organizationId, clusterId, now });
+  const admitted = await admission(store.read, { userId: caller.userId, organizationId, clusterId, now });
   const cluster = await clusterOf(store.read, organizationId, clusterId);
   if (!kubernetesLogin) {
     throw new DomainError(
@@ -35,17 +36,17 @@ export async function getKubeconfig(
     clusterId,
     server,
     certificateAuthority,
-    namespace: grant?.scope ?? undefined,
+    namespace: admitted.scope ?? undefined,
     issuer: signIn.issuer,
     ...kubernetesLogin,
   });
   return {
     kubeconfig: stringify(file, forKubectl),
-    ...(grant && grant.expiresAt !== null ? { accessExpiresAt: grant.expiresAt } : {}),
+    ...(admitted.expiresAt === null ? {} : { accessExpiresAt: admitted.expiresAt }),
   };
 }
 
-/** The grant that lets someone in; undefined when the organization does. Throws `forbidden` when nothing does. */
+/** What lets someone in, the organization or a grant, and for how long. Throws `forbidden` when nothing does. */
 async function admission(
   db: Reader,
   {
@@ -54,9 +55,14 @@ async function admission(
     clusterId,
     now,
   }: { userId: string; organizationId: string; clusterId: string; now: number },
-): Promise<Grant | undefined> {
-  const membership = await findMembership(db, organizationId, userId);
-  if (membership?.permissions.has('clusters.kubernetes')) return undefined;
+): Promise<Pick<Grant, 'scope' | 'expiresAt'>> {
+  const membership = await findMembership(db, organizationId, userId, now);
+  if (membership?.permissions.has('clusters.kubernetes')) {
+    return {
+      scope: null,
+      expiresAt: heldUntil(membership.role, membership.granted).endOf('clusters.kubernetes'),
+    };
+  }
   const grants = await listLiveGrants(db, userId, now);
   const grant = longestLasting(grants.filter((one) => one.clusterId === clusterId));
   if (grant) return grant;

@@ -20,11 +20,11 @@ const permission = 'clusters.configure';
 /** A cluster's configuration; empty while it was never written. */
 export async function getSchedulerConfiguration(
   { store }: PlatformDeps,
-  { caller, path, query }: PlatformRequest<'getSchedulerConfiguration'>,
+  { caller, path, query, now }: PlatformRequest<'getSchedulerConfiguration'>,
 ): Promise<Tagged<PlatformReply<'getSchedulerConfiguration'>>> {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
-  await requirePermission(store.read, { userId: caller.userId, organizationId, permission });
+  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
   await clusterOf(store.read, organizationId, clusterId);
   // The configuration and its number of the same moment.
   const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, clusterId);
@@ -56,7 +56,7 @@ export async function setSchedulerConfiguration(
     store,
     { operation, caller, about, headers: write, meaning, now },
     {
-      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission }),
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
       async apply(tx) {
         const cluster = await clusterOf(tx.db, organizationId, clusterId);
         if (!isInService(cluster)) {
@@ -87,9 +87,10 @@ function requireMatch(tags: readonly string[] | undefined, generation: number): 
 /** What the organization's new clusters start with; empty when there is no default. */
 export async function getDefaultSchedulerConfiguration(
   { store }: PlatformDeps,
-  { caller, path }: PlatformRequest<'getDefaultSchedulerConfiguration'>,
+  { caller, path, now }: PlatformRequest<'getDefaultSchedulerConfiguration'>,
 ): Promise<PlatformReply<'getDefaultSchedulerConfiguration'>> {
-  await requirePermission(store.read, { userId: caller.userId, organizationId: path.orgId, permission });
+  const { orgId: organizationId } = path;
+  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
   return findDefaultSlurmConfiguration(store.read, path.orgId);
 }
 
@@ -107,7 +108,7 @@ export async function setDefaultSchedulerConfiguration(
     store,
     { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
     {
-      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission }),
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
       async apply(tx) {
         await requireActiveOrganization(tx.db, organizationId);
         const replacement = { organizationId, configuration, userId };

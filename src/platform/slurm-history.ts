@@ -35,12 +35,17 @@ const mostNames = 100;
 /** The cluster, for who may change its configuration. */
 async function configurable(
   store: Store,
-  request: { caller: { userId: string }; path: { clusterId: string }; query: { businessOrgId: string } },
+  request: {
+    caller: { userId: string };
+    path: { clusterId: string };
+    query: { businessOrgId: string };
+    now: number;
+  },
 ) {
   const clusterId = requireClusterId(request.path.clusterId);
   const { userId } = request.caller;
   const organizationId = request.query.businessOrgId;
-  await requirePermission(store.read, { userId, organizationId, permission });
+  await requirePermission(store.read, { userId, organizationId, permission, now: request.now });
   return clusterOf(store.read, organizationId, clusterId);
 }
 

@@ -9,7 +9,7 @@ import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.t
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
 export async function getSshAccess(
   { store, gateway }: PlatformDeps,
-  { caller, path, query }: PlatformRequest<'getSshAccess'>,
+  { caller, path, query, now }: PlatformRequest<'getSshAccess'>,
 ): Promise<PlatformReply<'getSshAccess'>> {
   const { userId } = caller;
   const clusterId = requireClusterId(path.clusterId);
@@ -17,6 +17,7 @@ export async function getSshAccess(
     userId,
     organizationId: query.organizationId,
     permission: 'clusters.ssh',
+    now,
   });
   const person = await findPersonOnCluster(store, clusterId, userId);
   if (person?.organizationId !== query.organizationId) {
@@ -47,6 +48,7 @@ export async function getSshAccess(
     ssh_key_set_generation: observed.keySetGeneration,
     key_fingerprints: observed.keyFingerprints.filter((key) => facts.activeKeys.includes(key)),
     shell: observed.shell,
+    ...(facts.accessEndsAt !== null && { access_expires_at: facts.accessEndsAt }),
     observation_current: isFresh && observed.manifestGeneration >= generation,
     ...(observed.at === undefined ? {} : { observed_at: observed.at }),
   };

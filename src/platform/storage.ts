@@ -12,7 +12,7 @@ export async function listStorage(
   { caller, path, now }: PlatformRequest<'listStorage'>,
 ): Promise<PlatformReply<'listStorage'>> {
   const { orgId: organizationId } = path;
-  if (!(await canReadClusters(store.read, caller.userId, organizationId))) {
+  if (!(await canReadClusters(store.read, { userId: caller.userId, organizationId, now }))) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
   }
   const clusters = await listOrganizationClusters(store.read, organizationId);

@@ -2,6 +2,7 @@
 import type { AccessFacts } from '../domain/access-decision.ts';
 import { type LoginMode, loginModeOf, loginNodesFor } from '../domain/manifest.ts';
 import type { KeptSlurmReport } from '../domain/observation.ts';
+import { heldUntil } from '../domain/permission-end.ts';
 import type { Reader, Store } from './index.ts';
 import { parseReport } from './observations.ts';
 import { prepared } from './prepared.ts';
@@ -71,6 +72,11 @@ export async function findPersonOnCluster(
     row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
   const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
   const [activeKeys, lapsedKeys] = partition(keys, lapses.registeredAfter());
+  const role = row.role ?? 'member';
+  const granted = permissions.map(({ permission: key, expires_at: expiresAt }) => ({ key, expiresAt }));
+  const endedBy = lapses.endedBy();
+  const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
+  const held = granted.filter((one) => !ended.includes(one));
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
     organizationId: row.organization_id,
@@ -82,8 +88,10 @@ export async function findPersonOnCluster(
         row.membership_state === 'active' &&
         row.user_state === 'active' &&
         row.organization_state === 'active',
-      role: row.role ?? 'member',
-      permissions: permissions.map(({ permission }) => permission),
+      role,
+      permissions: held.map(({ key }) => key),
+      accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'),
+      ended,
       activeKeys,
       lapsedKeys,
       signInLapsed: row.signed_in_at <= lapses.signedInAfter(),
@@ -198,7 +206,7 @@ const permissionsOf = prepared((db, clusterId: string, userId: string) =>
   db
     .selectFrom('clusters as c')
     .innerJoin('member_permissions as p', 'p.org_id', 'c.organization_id')
-    .select('p.permission')
+    .select(['p.permission', 'p.expires_at'])
     .where('c.id', '=', clusterId)
     .where('p.user_id', '=', userId),
 );

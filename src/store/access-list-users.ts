@@ -5,6 +5,7 @@
 import { type AccessListUser, accessListUser, isSameEntry } from '../domain/access-list.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { createLapses, type Lapses } from './lapses.ts';
+import { livePermissions } from './memberships.ts';
 import { prepared } from './prepared.ts';
 import { toTime } from './time.ts';
 
@@ -49,8 +50,12 @@ export async function updateListedUsers(store: Store, organizationId: string): P
 }
 
 /** Whom the present truth asks an organization's lists to name, by ID, whatever they name now; as if no key lapsed. */
-export async function listWantedUsers(db: Reader, organizationId: string): Promise<AccessListUser[]> {
-  const lapses = createLapses({}, Date.now);
+export async function listWantedUsers(
+  db: Reader,
+  organizationId: string,
+  now: number,
+): Promise<AccessListUser[]> {
+  const lapses = createLapses({}, Date.now, () => now);
   const users: AccessListUser[] = [];
   for (
     let range = await nextRange(db, organizationId);
@@ -68,8 +73,9 @@ export async function findWantedUser(
   db: Reader,
   organizationId: string,
   userId: string,
+  now: number,
 ): Promise<AccessListUser | undefined> {
-  const lapses = createLapses({}, Date.now);
+  const lapses = createLapses({}, Date.now, () => now);
   const [entry] = await listEntries(db, organizationId, { from: userId, to: userId }, lapses);
   return entry?.wanted;
 }
@@ -197,7 +203,7 @@ async function listEntries(
   const [signedInAfter, registeredAfter] = [lapses.signedInAfter(), lapses.registeredAfter()];
   const [rows, granted, keys] = await Promise.all([
     entriesIn(db, organizationId, from, to),
-    grantedIn(db, organizationId, from, to),
+    grantedIn(db, organizationId, from, to, lapses.endedBy()),
     activeKeysIn(db, organizationId, from, to),
   ]);
   const permissions = Map.groupBy(granted, (row) => row.user_id);
@@ -341,13 +347,12 @@ const entriesIn = prepared((db, organizationId: string, from: string, to: string
     .orderBy('m.user_id'),
 );
 
-const grantedIn = prepared((db, organizationId: string, from: string, to: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select(['user_id', 'permission'])
-    .where('org_id', '=', organizationId)
-    .where('user_id', '>=', from)
-    .where('user_id', '<=', to),
+const grantedIn = prepared((db, organizationId: string, from: string, to: string, at: string) =>
+  livePermissions(db, at)
+    .select(['p.user_id', 'p.permission'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '>=', from)
+    .where('p.user_id', '<=', to),
 );
 
 const activeKeysIn = prepared((db, organizationId: string, from: string, to: string) =>

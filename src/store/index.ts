@@ -26,7 +26,7 @@ import { createWriter } from './writer.ts';
 /**
  * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, or what is sold or set
  * aside there changed, `browsersOfUserId` when the person's sign-ins to the console changed and nothing else,
- * `sessionsOfUserId` when an SSH session of theirs opened or ended.
+ * `sessionsOfUserId` when an SSH session of theirs opened or ended, `requestsOfUserId` when what they ask for changed.
  */
 export type Change =
   | { userId: string }
@@ -34,7 +34,8 @@ export type Change =
   | { clusterId: string }
   | { observedClusterId: string }
   | { browsersOfUserId: string }
-  | { sessionsOfUserId: string };
+  | { sessionsOfUserId: string }
+  | { requestsOfUserId: string; inOrganizationId: string };
 
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {
@@ -95,7 +96,7 @@ export async function openStore(
   const database = opened;
   const run = createWriter(database);
   const observationAges = createObservationAges(clock);
-  const lapses = createLapses(options.access ?? {}, createPatientClock(clock));
+  const lapses = createLapses(options.access ?? {}, createPatientClock(clock), clock.now);
   const events = new EventEmitter<{ change: [readonly Change[]] }>();
   events.setMaxListeners(0);
   return {

@@ -6,6 +6,7 @@ import { keysIncluding } from '../domain/permission.ts';
 import { findBound } from './cluster-sides.ts';
 import { listEverGranted, liveGrants } from './grants.ts';
 import type { Reader, Store } from './index.ts';
+import { isLive, livePermissions } from './memberships.ts';
 import { prepared } from './prepared.ts';
 import { fromTime, toTime } from './time.ts';
 
@@ -22,7 +23,7 @@ export async function findKubernetesAccess(
 ): Promise<KubernetesAccess> {
   const signedInAfter = lapses.signedInAfter();
   const [members, grants, subjects] = await Promise.all([
-    listMembers(db, cluster.organizationId, signedInAfter),
+    listMembers(db, cluster.organizationId, signedInAfter, toTime(now)),
     grantsOf(db, cluster.id, toTime(now), signedInAfter),
     issuer === undefined ? new Map<string, string[]>() : subjectsAt(db, issuer),
   ]);
@@ -112,10 +113,10 @@ function grantsOn(db: Reader, clusterId: string, at: string) {
 }
 
 /** The members who may use Kubernetes by role or by key. */
-async function listMembers(db: Reader, organizationId: string, signedInAfter: string) {
+async function listMembers(db: Reader, organizationId: string, signedInAfter: string, at: string) {
   const [members, granted] = await Promise.all([
-    membersOf(db, organizationId, signedInAfter),
-    permissionsIn(db, organizationId),
+    membersOf(db, organizationId, signedInAfter, at),
+    permissionsIn(db, organizationId, at),
   ]);
   const permissions = Map.groupBy(granted, (row) => row.user_id);
   return members.map((member) => ({
@@ -124,7 +125,7 @@ async function listMembers(db: Reader, organizationId: string, signedInAfter: st
   }));
 }
 
-const membersOf = prepared((db, organizationId: string, signedInAfter: string) =>
+const membersOf = prepared((db, organizationId: string, signedInAfter: string, at: string) =>
   db
     .selectFrom('memberships as m')
     .innerJoin('users as u', 'u.id', 'm.user_id')
@@ -142,19 +143,19 @@ const membersOf = prepared((db, organizationId: string, signedInAfter: string) =
             .select('p.user_id')
             .where('p.org_id', '=', organizationId)
             .whereRef('p.user_id', '=', 'm.user_id')
-            .where('p.permission', 'in', keys),
+            .where('p.permission', 'in', keys)
+            .where(isLive(at)),
         ),
       ]),
     )
     .orderBy('m.user_id'),
 );
 
-const permissionsIn = prepared((db, organizationId: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select(['user_id', 'permission'])
-    .where('org_id', '=', organizationId)
-    .where('permission', 'in', keys),
+const permissionsIn = prepared((db, organizationId: string, at: string) =>
+  livePermissions(db, at)
+    .select(['p.user_id', 'p.permission'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.permission', 'in', keys),
 );
 
 async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {

@@ -3,6 +3,8 @@ import { isInService } from '../domain/cluster.ts';
 import { isSameGrant, isWiderRole } from '../domain/grant.ts';
 import type { Lab, LabMember } from '../domain/lab.ts';
 import type { LabStep } from '../domain/lab-plan.ts';
+import type { PermissionKey } from '../domain/permission.ts';
+import { forGood, type GrantedPermission } from '../domain/permission-end.ts';
 import {
   createCluster,
   findClusterByName,
@@ -19,7 +21,7 @@ import {
   updateMemberRole,
   updateUsername,
 } from './membership-changes.ts';
-import { listAllGrantedPermissions, listMembers } from './memberships.ts';
+import { listAllGrantedPermissions, listGrantedPermissions, listMembers } from './memberships.ts';
 import {
   createOrganization,
   findOrganizationBySlug,
@@ -54,7 +56,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
         slug: organization.slug,
         name: organization.displayName,
         ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
-        members: await exportMembers(db, organization.id),
+        members: await exportMembers(db, organization.id, now),
       })),
     ),
     clusters: clusters.map((cluster) => ({
@@ -100,17 +102,22 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
   }
 }
 
-async function exportMembers(db: Reader, organizationId: string): Promise<LabMember[]> {
-  const granted = await listAllGrantedPermissions(db, organizationId);
+/** What ends by itself is no part of a file: it says what holds until another file says otherwise. */
+async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
+  const granted = await listAllGrantedPermissions(db, organizationId, now);
   return (await listMembers(db, organizationId)).map(({ email, role, userId, username }) => {
-    const permissions = role === 'member' ? granted.get(userId) : undefined;
+    const permissions = role === 'member' ? withoutEnd(granted.get(userId) ?? []) : [];
     return {
       email,
       role,
       username: username.username,
-      ...(permissions ? { permissions: permissions as NonNullable<LabMember['permissions']> } : {}),
+      ...(permissions.length > 0 ? { permissions } : {}),
     };
   });
+}
+
+function withoutEnd(granted: readonly GrantedPermission[]): PermissionKey[] {
+  return granted.filter(({ expiresAt }) => expiresAt === null).map(({ key }) => key as PermissionKey);
 }
 
 /** Takes the steps of a plan, as `actor`. Throws what the first that cannot be taken throws. */
@@ -179,12 +186,18 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   const member = { organizationId, userId };
   if (step.action === 'remove') return removeMembership(tx, member);
   if (step.action === 'create') {
-    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions });
+    const granted = forGood(permissions ?? []);
+    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
     return;
   }
   if (role !== undefined) await updateMemberRole(tx, { ...member, role });
   if (username !== undefined) await updateUsername(tx, { ...member, username });
-  if (permissions) await updateMemberPermissions(tx, { ...member, permissions });
+  if (!permissions) return;
+  const held = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+  const ending = held.filter(
+    ({ key, expiresAt }) => expiresAt !== null && !permissions.includes(key as PermissionKey),
+  );
+  await updateMemberPermissions(tx, { ...member, permissions: [...forGood(permissions), ...ending] });
 }
 
 async function takeClusterStep(

@@ -10,15 +10,18 @@ export interface Lapses {
   signedInAfter(): string;
   /** Keys that were registered after this still let in; '' where there is no limit. */
   registeredAfter(): string;
+  /** The time of day: what ends at a time that was set has ended if that is not after this. */
+  endedBy(): string;
 }
 
-/** `now` is the clock of `createPatientClock`. */
-export function createLapses(policy: AccessPolicy, now: () => number): Lapses {
+/** `now` is the clock of `createPatientClock`, `timeOfDay` the host's. */
+export function createLapses(policy: AccessPolicy, now: () => number, timeOfDay: () => number): Lapses {
   const limit = (days: number | undefined) => (days === undefined ? '' : toTime(now() - days * dayMs));
   return {
     policy,
     now,
     signedInAfter: () => limit(policy.maxDaysWithoutSignIn),
     registeredAfter: () => limit(policy.keyMaxDays),
+    endedBy: () => toTime(timeOfDay()),
   };
 }

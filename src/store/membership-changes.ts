@@ -2,8 +2,10 @@
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../domain/membership.ts';
-import type { PermissionKey, Role } from '../domain/permission.ts';
+import type { Role } from '../domain/permission.ts';
+import { type GrantedPermission, isSameSet } from '../domain/permission-end.ts';
 import { usernamesFromEmail } from '../domain/username.ts';
+import { deleteAccessRequests } from './access-requests.ts';
 import type { Tx } from './index.ts';
 import { listGrantedPermissions } from './memberships.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
@@ -27,7 +29,7 @@ export async function createMembership(
     email: string;
     role: Role;
     username?: string | undefined;
-    permissions?: readonly PermissionKey[] | undefined;
+    permissions?: readonly GrantedPermission[] | undefined;
   },
 ): Promise<void> {
   const { organizationId, userId, role } = member;
@@ -45,9 +47,7 @@ export async function createMembership(
     created_at: at,
     updated_at: at,
   });
-  for (const permission of new Set(member.permissions)) {
-    await insertPermission(tx.db, { org_id: organizationId, user_id: userId, permission });
-  }
+  await insertPermissions(tx, member, member.permissions ?? []);
   await reserveUsername(tx, member);
   tx.changed({ userId });
 }
@@ -73,20 +73,29 @@ const insertPermission = prepared((db, row: MemberPermissionTable) =>
   db.insertInto('member_permissions').values(row),
 );
 
-/** Makes the keys granted to a member exactly these; whether that changed anything. */
+/** Makes what is granted to a member exactly this, a key once; whether that changed anything. */
 export async function updateMemberPermissions(
   tx: Tx,
-  member: MemberId & { permissions: readonly PermissionKey[] },
+  member: MemberId & { permissions: readonly GrantedPermission[] },
 ): Promise<boolean> {
   const { organizationId, userId, permissions } = member;
-  const granted = await listGrantedPermissions(tx.db, organizationId, userId);
-  if (JSON.stringify(granted) === JSON.stringify([...permissions].sort())) return false;
+  const granted = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+  if (isSameSet(granted, permissions)) return false;
   await deletePermissions(tx, member);
-  for (const permission of permissions) {
-    await insertPermission(tx.db, { org_id: organizationId, user_id: userId, permission });
-  }
+  await insertPermissions(tx, member, permissions);
   await touch(tx, member, {});
   return true;
+}
+
+async function insertPermissions(
+  tx: Tx,
+  { organizationId, userId }: MemberId,
+  permissions: readonly GrantedPermission[],
+): Promise<void> {
+  for (const { key, expiresAt } of permissions) {
+    const row = { org_id: organizationId, user_id: userId, permission: key, expires_at: expiresAt };
+    await insertPermission(tx.db, row);
+  }
 }
 
 /**
@@ -97,7 +106,10 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
   const { role } = member;
   const before = await roleOf(tx, member);
   if (before === role) return false;
-  if (role !== 'member') await deletePermissions(tx, member);
+  if (role !== 'member') {
+    await deletePermissions(tx, member);
+    await deleteAccessRequests(tx, member);
+  }
   await touch(tx, member, { role });
   return true;
 }
@@ -108,6 +120,7 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
  */
 export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
   await deletePermissions(tx, member);
+  await deleteAccessRequests(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
   await tx.db
     .deleteFrom('organization_usernames')

@@ -1,8 +1,12 @@
 /** Memberships, what members may do, and their login names, as they are; `membership-changes.ts` changes them. */
+import type { ExpressionBuilder } from 'kysely';
 import type { Membership } from '../domain/membership.ts';
 import { effectivePermissions, type Role } from '../domain/permission.ts';
+import type { GrantedPermission } from '../domain/permission-end.ts';
 import type { Reader } from './index.ts';
 import { prepared } from './prepared.ts';
+import type { MemberPermissionTable, Schema } from './schema.ts';
+import { toTime } from './time.ts';
 
 /** The active memberships of a person, oldest first. */
 export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
@@ -33,54 +37,88 @@ export async function findMember(
   return row && membershipOf(row);
 }
 
-/** The keys granted to each member of an organization directly, in order. */
+/** What was granted to each member of an organization directly and has not ended at `now`, in order of the keys. */
 export async function listAllGrantedPermissions(
   db: Reader,
   organizationId: string,
-): Promise<Map<string, string[]>> {
-  const rows = await db
-    .selectFrom('member_permissions')
-    .select(['user_id', 'permission'])
-    .where('org_id', '=', organizationId)
-    .orderBy('user_id')
-    .orderBy('permission')
+  now: number,
+): Promise<Map<string, GrantedPermission[]>> {
+  const rows = await livePermissions(db, toTime(now))
+    .select(['p.user_id', 'p.permission', 'p.expires_at'])
+    .where('p.org_id', '=', organizationId)
+    .orderBy('p.user_id')
+    .orderBy('p.permission')
     .execute();
-  const granted = new Map<string, string[]>();
-  for (const { user_id, permission } of rows) {
-    const keys = granted.get(user_id);
-    if (keys) keys.push(permission);
-    else granted.set(user_id, [permission]);
+  const granted = new Map<string, GrantedPermission[]>();
+  for (const { user_id: userId, permission: key, expires_at: expiresAt } of rows) {
+    const keys = granted.get(userId);
+    if (keys) keys.push({ key, expiresAt });
+    else granted.set(userId, [{ key, expiresAt }]);
   }
   return granted;
 }
 
-/** The keys granted to a member directly, in order. */
+/** What was granted to a member directly and has not ended at `now`, in order of the keys. */
 export async function listGrantedPermissions(
   db: Reader,
   organizationId: string,
   userId: string,
-): Promise<string[]> {
-  const rows = await db
-    .selectFrom('member_permissions')
-    .select('permission')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .orderBy('permission')
+  now: number,
+): Promise<GrantedPermission[]> {
+  const rows = await livePermissions(db, toTime(now))
+    .select(['p.permission', 'p.expires_at'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '=', userId)
+    .orderBy('p.permission')
     .execute();
-  return rows.map((row) => row.permission);
+  return rows.map((row) => ({ key: row.permission, expiresAt: row.expires_at }));
 }
 
-/** What a person holds in an organization; undefined when they are not an active member. */
+/** When the last permission of an organization ended by itself; '' where none has. */
+export async function findLastEnd(db: Reader, organizationId: string, now: number): Promise<string> {
+  const [row] = await lastEndOf(db, organizationId, toTime(now));
+  return row?.expires_at ?? '';
+}
+
+const lastEndOf = prepared((db, organizationId: string, at: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('expires_at')
+    .where('org_id', '=', organizationId)
+    .where('expires_at', '<=', at)
+    .orderBy('expires_at', 'desc')
+    .limit(1),
+);
+
+/** The permissions (`p`) that are held at a time (RFC 3339): the beginning of every query that reads only them. */
+export function livePermissions(db: Reader, at: string) {
+  return db.selectFrom('member_permissions as p').where(isLive(at));
+}
+
+/** Whether a permission (`p`) is held at a time (RFC 3339). */
+export function isLive(at: string) {
+  return (eb: ExpressionBuilder<Schema & { p: MemberPermissionTable }, 'p'>) =>
+    eb.or([eb('p.expires_at', 'is', null), eb('p.expires_at', '>', at)]);
+}
+
+/** What a person holds in an organization at `now`; undefined when they are not an active member. */
 export async function findMembership(
   db: Reader,
   organizationId: string,
   userId: string,
-): Promise<{ role: Role; permissions: ReadonlySet<string> } | undefined> {
+  now: number,
+): Promise<
+  { role: Role; permissions: ReadonlySet<string>; granted: readonly GrantedPermission[] } | undefined
+> {
   const rows = await holdings(db, organizationId, userId);
   const [first] = rows;
   if (!first) return undefined;
-  const granted = rows.flatMap((row) => (row.permission === null ? [] : [row.permission]));
-  return { role: first.role, permissions: effectivePermissions(first.role, granted) };
+  const at = toTime(now);
+  const granted = rows.flatMap(({ permission: key, expires_at: expiresAt }) =>
+    key === null || (expiresAt !== null && expiresAt <= at) ? [] : [{ key, expiresAt }],
+  );
+  const keys = granted.map(({ key }) => key);
+  return { role: first.role, permissions: effectivePermissions(first.role, keys), granted };
 }
 
 const holdings = prepared((db, organizationId: string, userId: string) =>
@@ -89,7 +127,7 @@ const holdings = prepared((db, organizationId: string, userId: string) =>
     .leftJoin('member_permissions as p', (join) =>
       join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
     )
-    .select(['m.role', 'p.permission'])
+    .select(['m.role', 'p.permission', 'p.expires_at'])
     .where('m.org_id', '=', organizationId)
     .where('m.user_id', '=', userId)
     .where('m.lifecycle_state', '=', 'active'),

@@ -6,6 +6,7 @@
 import type { SignedHead } from '../domain/audit-head.ts';
 import type { Side } from '../domain/side.ts';
 import type { StaffKey } from '../domain/staff.ts';
+import type { AccessRequestTable } from './access-request-table.ts';
 import type {
   AuditEntryTable,
   AuditPositionTable,
@@ -73,6 +74,8 @@ export interface MemberPermissionTable {
   org_id: string;
   user_id: string;
   permission: string;
+  /** From here on it is held no more, though the row stays; null: it has no end. */
+  expires_at: string | null;
 }
 
 /**
@@ -367,4 +370,8 @@ export interface Schema extends SessionSchema, SignInSchema {
   storage_quotes: StorageQuoteTable;
   storage_purchases: StoragePurchaseTable;
   counters: CounterTable;
+  passwords: PasswordTable;
+  issuer_records: IssuerRecordTable;
+  console_sessions: ConsoleSessionTable;
+  access_requests: AccessRequestTable;
 }

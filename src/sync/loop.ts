@@ -153,7 +153,8 @@ class Loop implements SyncLoop {
   }
 
   async #onChange(change: Change): Promise<void> {
-    if ('observedClusterId' in change || 'browsersOfUserId' in change || 'sessionsOfUserId' in change) return;
+    if ('observedClusterId' in change || 'browsersOfUserId' in change) return;
+    if ('sessionsOfUserId' in change || 'requestsOfUserId' in change) return;
     if ('clusterId' in change) {
       this.#nudge(change.clusterId);
       // It may be new, or have got another side.

@@ -11,6 +11,7 @@ import { findBreak } from '../../src/domain/audit.ts';
 import { isSignedCheckpoint } from '../../src/domain/audit-head.ts';
 import { newId } from '../../src/domain/id.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { createAccessRequest } from '../../src/store/access-requests.ts';
 import { appendAuditEntry, listAuditEntries } from '../../src/store/audit.ts';
 import { setPosition } from '../../src/store/audit-heads.ts';
 import { inspectDatabase } from '../../src/store/inspect.ts';
@@ -250,8 +251,19 @@ test('stored results of commands are forgotten by their age', async () => {
       await db.insertInto('commands').values(row).execute();
     }
   });
+  const { id: organizationId } = await store.read
+    .selectFrom('organizations')
+    .select('id')
+    .executeTakeFirstOrThrow();
+  for (const days of [20, 10, 1]) {
+    const asked = { organizationId, userId: actor, clusterId: null, permissions: ['clusters.ssh'], hours: 1 };
+    const now = clock.now - days * day;
+    await store.write((tx) => createAccessRequest({ ...tx, now }, { ...asked, reason: `${days}` }));
+  }
   await trail.retain({ commands: 7 });
   assert.equal((await store.read.selectFrom('commands').select('id').execute()).length, 10);
+  const asked = await store.read.selectFrom('access_requests').select('reason').execute();
+  assert.deepEqual(asked.map(({ reason }) => reason).sort(), ['1', '10'], 'what may be open stays');
 });
 
 test('audit verify accepts a trail that begins at a checkpoint, and says so', async (t) => {

@@ -16,6 +16,8 @@ const facts: AccessFacts = {
   isMember: true,
   role: 'member',
   permissions: ['clusters.ssh'],
+  accessEndsAt: null,
+  ended: [],
   activeKeys: ['SHA256:a', 'SHA256:b'],
   lapsedKeys: [],
   signInLapsed: false,
@@ -76,6 +78,12 @@ test('a revoked key counts before everything else; without any active key it is 
 });
 
 const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined][] = [
+  [
+    'one whose permission ended by itself',
+    { permissions: [], ended: [{ key: 'clusters.configure', expiresAt: '2030-01-01T09:00:00.000Z' }] },
+    thisKey,
+    'access_ended',
+  ],
   ['one who left, or whose organization is retired', { isMember: false }, thisKey, 'access_removed'],
   ['an owner, who holds every permission', { role: 'owner', permissions: [] }, thisKey, undefined],
   ['a cluster that never reported', { observedMsAgo: undefined }, allKeys, 'observation_stale'],

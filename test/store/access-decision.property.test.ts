@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuthorize } from '../../src/app/authorize-login.ts';
+import { type AccessFacts, decideAccess } from '../../src/domain/access-decision.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { SlurmReport } from '../../src/domain/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import type { PlatformDeps, PlatformRequest } from '../../src/platform/operation.ts';
 import { getSshAccess } from '../../src/platform/ssh-access.ts';
+import { findPersonOnCluster } from '../../src/store/access-facts.ts';
 import { updateListedUsers } from '../../src/store/access-list-users.ts';
 import { acceptAccessLists, createAccessList } from '../../src/store/access-lists.ts';
 import type { Store } from '../../src/store/index.ts';
@@ -136,9 +138,10 @@ async function change(world: World): Promise<void> {
           pick(4)
         ];
         if (permission === undefined || pick(4) === 0) return;
+        const end = pick(2) === 0 ? new Date(world.clock.now + pick(300) * 60_000).toISOString() : null;
         await db
           .insertInto('member_permissions')
-          .values({ org_id: organizationId, user_id: userId, permission })
+          .values({ org_id: organizationId, user_id: userId, permission, expires_at: end })
           .execute();
       }),
     () =>
@@ -216,7 +219,7 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
 
   const seen = new Map<string, number>();
   // A history in which nothing happens proves nothing: one that has not come by all of these goes on.
-  const wanted = ['ready', 'forbidden', 'projection_pending', 'observation_stale', 'lapsed'];
+  const wanted = ['ready', 'forbidden', 'projection_pending', 'observation_stale', 'lapsed', 'ended'];
   const goesOn = (round: number) =>
     round < 1_500 || (round < 30_000 && !wanted.every((one) => seen.has(one)));
   for (let round = 0; goesOn(round); round++) {
@@ -233,6 +236,12 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
           assert.equal(ofKey.ready, allowed, `seed ${seed}, round ${round}: ${ofKey.reason}`);
           const isActive = ofKey.reason !== 'no_keys';
           if (access.ready && isActive) assert.ok(allowed, 'ready means every active key is admitted');
+          const { facts } = (await findPersonOnCluster(store, clusterId, id)) ?? {};
+          const hasEnded = decideAccess(facts as AccessFacts, { fingerprint });
+          if (!hasEnded.allowed && hasEnded.obstacle === 'access_ended') {
+            seen.set('ended', (seen.get('ended') ?? 0) + 1);
+            assert.ok(!allowed && ofKey.reason === 'forbidden', 'nobody is admitted behind the end');
+          }
           assert.ok(!('lapsed' in ofKey) || !allowed, 'nobody whose access lapsed is admitted');
         }
       }

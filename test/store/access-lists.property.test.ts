@@ -200,7 +200,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       ...(models.find(({ id }) => id === userId)?.keys.values() ?? []),
     ];
     assert.deepEqual(
-      await listWantedUsers(store.read, organizationId),
+      await listWantedUsers(store.read, organizationId, Date.now()),
       expected.map((user) => ({ ...user, keyFingerprints: fingerprints(user.userId) })),
       where,
     );

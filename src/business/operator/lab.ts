@@ -9,7 +9,7 @@ import { listWantedUsers } from '../../store/access-list-users.ts';
 import { appendAuditEntry } from '../../store/audit.ts';
 import { listAllClusters } from '../../store/clusters.ts';
 import { runCommand } from '../../store/commands.ts';
-import type { Reader, Tx } from '../../store/index.ts';
+import type { Tx } from '../../store/index.ts';
 import { exportLab, takeSteps } from '../../store/lab.ts';
 import { listDeactivatedEmails } from '../../store/people.ts';
 import { tryOut } from '../../store/try-out.ts';
@@ -96,9 +96,9 @@ async function apply(
     const before = current.clusters?.find(({ name }) => name === step.name);
     checkHostSettings(hostRules, step.cluster, before);
   }
-  const before = await listSlurmAccounts(tx.db);
+  const before = await listSlurmAccounts(tx);
   await takeSteps(tx, steps, { actor, commandId });
-  const restarts = await listRestarts(tx.db, before);
+  const restarts = await listRestarts(tx, before);
   return {
     plan: {
       changes: steps.map(({ action, kind, name, details }) => ({ action, kind, name, details })),
@@ -109,14 +109,14 @@ async function apply(
 }
 
 /** Whom each Slurm cluster in service must know. */
-async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
+async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
   const lists = new Map<string, LoginAccount[]>();
   const clusters: SlurmCluster[] = [];
   for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || !isInService({ state })) continue;
     let accounts = lists.get(organizationId);
     if (!accounts) {
-      const users = await listWantedUsers(db, organizationId);
+      const users = await listWantedUsers(db, organizationId, now);
       accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
       lists.set(organizationId, accounts);
     }
@@ -126,14 +126,14 @@ async function listSlurmAccounts(db: Reader): Promise<SlurmCluster[]> {
 }
 
 /** What the clusters restart, and whose jobs that ends. */
-async function listRestarts(db: Reader, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
-  const after = await listSlurmAccounts(db);
+async function listRestarts(tx: Tx, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
+  const after = await listSlurmAccounts(tx);
   const known = new Set(before.map(({ id }) => id));
   const restarts: Plan['restarts'] = [];
   for (const cluster of [...before, ...after.filter(({ id }) => !known.has(id))]) {
     const stays = after.find(({ id }) => id === cluster.id);
     const had = known.has(cluster.id) ? cluster.accounts : [];
-    const restart = await restartOf(db, cluster, had, stays);
+    const restart = await restartOf(tx.db, cluster, had, stays);
     const { added, removed, ended_jobs: jobs } = restart;
     if (added.length + removed.length + jobs.length > 0) restarts.push(restart);
   }

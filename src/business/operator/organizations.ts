@@ -15,6 +15,7 @@ import {
 } from '../../store/organizations.ts';
 import { findOrCreatePerson } from '../../store/people.ts';
 import { membershipBody } from '../me.ts';
+import { grantedBody } from '../member-permissions.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
 import { requireOperator, requireStaff } from './staff.ts';
@@ -109,11 +110,11 @@ export function operatorRetireOrganization(
 /** Every member of an organization with what they were granted, oldest membership first. */
 export async function operatorListMembers(
   { store }: BusinessDeps,
-  { caller, path, query }: BusinessRequest<'operatorListMembers'>,
+  { caller, path, query, now }: BusinessRequest<'operatorListMembers'>,
 ): Promise<BusinessReply<'operatorListMembers'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { id } = await requireOrganization(store.read, path.orgID);
-  const granted = await listAllGrantedPermissions(store.read, id);
+  const granted = await listAllGrantedPermissions(store.read, id, now);
   const email = query.email === undefined ? undefined : foldEmail(query.email);
   const members = (await listMembers(store.read, id)).filter(
     (one) => email === undefined || one.email === email,
@@ -121,7 +122,7 @@ export async function operatorListMembers(
   return {
     members: members.map((member) => ({
       membership: membershipBody(member),
-      permissions: granted.get(member.userId) ?? [],
+      ...grantedBody(granted.get(member.userId) ?? []),
     })),
   };
 }

@@ -16,7 +16,7 @@ export async function listReservations(
   { store }: BusinessDeps,
   { caller, path, now }: BusinessRequest<'listReservations'>,
 ): Promise<BusinessReply<'listReservations'>> {
-  const membership = await findMembership(store.read, path.orgID, caller.userId);
+  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('reservations.read')) {
     throw new DomainError('forbidden', 'This needs the permission reservations.read in the organization.');

@@ -4,6 +4,7 @@ import type { Answer } from '../answer.ts';
 import { memberPermissions, membershipTable, memberTable } from '../member-table.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
+import { endOf, expiresFlag } from '../permission-end.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, repeatable, required, writes } from '../verb.ts';
 import { completeSet, findOrganization } from './organization.ts';
@@ -51,7 +52,7 @@ export const member: Noun = {
       flags: [organizationFlag, optional('--email <email>', 'only whoever has this address')],
       async run({ api, options: { organization, email } }) {
         const found = await list(api, await findOrganization(api, organization), email);
-        const rows = found.map((one) => ({ ...one.membership, permissions: one.permissions }));
+        const rows = found.map(({ membership, ...granted }) => ({ ...membership, ...granted }));
         return memberTable.many({ members: found }, rows);
       },
     }),
@@ -99,13 +100,16 @@ export const member: Noun = {
         );
       },
     }),
-    writes<InOrganization & { none?: true }>({
+    writes<InOrganization & { none?: true; expires?: string }>({
       usage: 'permissions <email> [keys...]',
       summary: 'set what a member may do: the complete set',
       example: 'member permissions bob@physics.example clusters.ssh --organization physics',
-      flags: [organizationFlag, optional('--none', 'nothing')],
+      flags: [organizationFlag, optional('--none', 'nothing'), expiresFlag],
       async run({ api, options }, email = '', ...keys) {
-        const body = { permissions: completeSet('permissions', keys, options.none) };
+        const permissions = completeSet('permissions', keys, options.none);
+        const end = endOf(options.expires);
+        const ends = end !== undefined && { expires_at: Object.fromEntries(keys.map((key) => [key, end])) };
+        const body = { permissions, ...ends };
         const path = await pathOf(api, options, email);
         return memberPermissions.one(
           await api.put('/operator/organizations/{orgID}/members/{userID}/permissions', { path, body }),

@@ -12,5 +12,6 @@ export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   kubeconfig: async () => (await import('./kubeconfig.ts')).kubeconfig,
   shell: async () => (await import('./shell.ts')).shell,
   members: async () => (await import('./members.ts')).members,
+  access: async () => (await import('./access.ts')).access,
   'slurm-config': async () => (await import('./slurm-config.ts')).slurmConfig,
 };

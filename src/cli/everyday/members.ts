@@ -6,6 +6,7 @@ import { CliError, usage } from '../exit.ts';
 import { kubernetesAccess, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
+import { endOf, expiresFlag } from '../permission-end.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
@@ -44,7 +45,7 @@ export function readPermissions(
 }
 
 /** A profile's name stands for its keys. */
-async function expand(api: Reader, names: readonly string[]): Promise<string[]> {
+export async function expand(api: Reader, names: readonly string[]): Promise<string[]> {
   if (names.every((name) => name.includes('.'))) return [...names];
   const { profiles } = await api.get('/permission-profiles');
   return names.flatMap((name) => {
@@ -63,18 +64,26 @@ async function change(
   email: string,
   names: readonly string[],
   edit: (held: ReadonlySet<string>, keys: readonly string[]) => string[],
+  /** Of the keys named; null: none, undefined: as they are. */
+  end?: string | null,
 ): Promise<Answer> {
   const { path } = await findPath(api, options, email);
   const held = await readPermissions(api, path);
   if (held.role !== 'member')
     throw new CliError('conflict', `${email} is ${held.role}, which includes every permission.`);
   const before = new Set(held.permissions);
-  const permissions = edit(before, await expand(api, names)).sort();
-  if (permissions.length === before.size && permissions.every((key) => before.has(key)))
+  const keys = await expand(api, names);
+  const permissions = edit(before, keys).sort();
+  const ends = permissions.flatMap((key) => {
+    const sent = keys.includes(key) && end !== undefined ? end : held.expires_at?.[key];
+    return sent === undefined ? [] : [[key, sent] as const];
+  });
+  const isSameEnd = ends.every(([key, sent]) => (held.expires_at?.[key] ?? null) === sent);
+  if (isSameEnd && permissions.length === before.size && permissions.every((key) => before.has(key)))
     return { ...memberPermissions.one(held), message: 'Nothing to change.' };
   const json = await api.put('/organizations/{orgID}/members/{userID}/permissions', {
     path,
-    body: { permissions },
+    body: { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) },
   });
   const message = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
   return { ...memberPermissions.one(json), message };
@@ -95,11 +104,11 @@ export const members: Noun = {
         if (!options.permissions) return membershipTable.many({ members }, members);
         const rows = [];
         for (const member of members) {
-          const { permissions } = await readPermissions(api, {
+          const { permissions, expires_at: ends } = await readPermissions(api, {
             orgID: organization.id,
             userID: member.user_id,
           });
-          rows.push({ ...member, permissions });
+          rows.push({ ...member, permissions, ...(ends && { expires_at: ends }) });
         }
         return memberTable.many({ members: rows }, rows);
       },
@@ -123,13 +132,15 @@ export const members: Noun = {
     accessVerb(findMember),
     grantsVerb,
     planVerb(findMember),
-    writes<OrgOptions>({
+    writes<OrgOptions & { expires?: string }>({
       usage: 'grant <email> <keys...>',
       summary: 'let a member do more: permissions, or a profile such as Engineer',
-      example: 'members grant bob@physics.example clusters.read clusters.ssh',
-      flags: [orgFlag],
-      run: ({ api, options }, email = '', ...names) =>
-        change(api, options, email, names, (held, keys) => [...new Set([...held, ...keys])]),
+      example: 'members grant bob@physics.example clusters.read clusters.ssh --expires 30d',
+      flags: [orgFlag, expiresFlag],
+      run({ api, options }, email = '', ...names) {
+        const end = endOf(options.expires);
+        return change(api, options, email, names, (held, keys) => [...new Set([...held, ...keys])], end);
+      },
     }),
     writes<OrgOptions>({
       usage: 'revoke <email> <keys...>',

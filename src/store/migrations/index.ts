@@ -14,6 +14,7 @@ import { signIns } from './0011-sign-ins.ts';
 import { auditPositionHashes } from './0012-audit-position-hashes.ts';
 import { retention } from './0013-retention.ts';
 import { consoleSessions } from './0014-console-sessions.ts';
+import { accessRequests } from './0015-access-requests.ts';
 import { slurmConfigurationVersions } from './0016-slurm-configuration-versions.ts';
 import { pastSessions } from './0019-past-sessions.ts';
 
@@ -32,6 +33,7 @@ export const migrations: Record<string, Migration> = {
   '0012-audit-position-hashes': auditPositionHashes,
   '0013-retention': retention,
   '0014-console-sessions': consoleSessions,
+  '0015-access-requests': accessRequests,
   '0016-slurm-configuration-versions': slurmConfigurationVersions,
   '0019-past-sessions': pastSessions,
 };

@@ -1,0 +1,142 @@
+/** `andromeda access`: asking for permissions, and deciding what others ask for. */
+
+import { termText } from '../../domain/access-request.ts';
+import { listed, printer } from '../answer.ts';
+import { usage } from '../exit.ts';
+import type { Business } from '../net/operations.ts';
+import { endOf, expiresFlag } from '../permission-end.ts';
+import { parseSpan } from '../time.ts';
+import { type Noun, optional, reads, writes } from '../verb.ts';
+import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import { findCluster } from './cluster.ts';
+import { expand } from './members.ts';
+
+type AccessRequest = Business['AccessRequest'];
+
+const hourMs = 3_600_000;
+
+const own = printer<AccessRequest>(
+  {
+    PERMISSIONS: (row) => listed(row.permissions),
+    TERM: (row) => termText(row.hours),
+    STATE: (row) => row.state,
+    UNTIL: (row) => row.expires_at,
+    'DECIDED BY': (row) => row.decided_by,
+    ANSWER: (row) => row.decision_reason,
+    ID: (row) => row.id,
+  },
+  'You have asked for nothing. `andromeda access request clusters.ssh` asks.',
+);
+
+const asked = printer<AccessRequest>(
+  {
+    EMAIL: (row) => row.email,
+    PERMISSIONS: (row) => listed(row.permissions),
+    TERM: (row) => termText(row.hours),
+    REASON: (row) => row.reason,
+    CLUSTER: (row) => row.cluster_id,
+    STATE: (row) => row.state,
+    ASKED: (row) => row.created_at,
+    ID: (row) => row.id,
+  },
+  'Nobody asks for anything.',
+);
+
+/** Whole hours of a span; undefined for `good`. */
+function hoursOf(text: string): number | undefined {
+  if (text === 'good') return undefined;
+  const hours = parseSpan('--for', text) / hourMs;
+  if (hours < 1) throw usage('--for takes at least an hour, such as 4h or 7d, or good.');
+  return Math.ceil(hours);
+}
+
+export const access: Noun = {
+  name: 'access',
+  summary: 'ask for permissions, and decide what others ask for',
+  verbs: [
+    writes<OrgOptions & { cluster?: string; for: string }>({
+      usage: 'request <keys...>',
+      summary:
+        'ask an owner or admin for permissions, or for more time with them; --reason is what they read',
+      example: "access request clusters.ssh --cluster alpha --for 7d --reason 'runs for the paper'",
+      flags: [
+        orgFlag,
+        optional('--cluster <name>', 'on account of which cluster; permissions hold on all of them'),
+        optional('--for <span>', 'for how long, such as 4h or 30d, or good').default('7d'),
+      ],
+      async run({ api, platform, options }, ...names) {
+        const hours = hoursOf(options.for);
+        const { cluster: wanted } = options;
+        const cluster =
+          wanted === undefined ? undefined : await findCluster({ api, platform }, wanted, options);
+        const { id } = cluster?.organization ?? (await findOrganization(api, options));
+        const body = {
+          permissions: await expand(api, names),
+          ...(cluster && { cluster_id: cluster.id }),
+          ...(hours !== undefined && { hours }),
+        };
+        const json = await api.post('/organizations/{orgID}/access-requests', { path: { orgID: id }, body });
+        return { ...own.one(json), message: '`andromeda access list` says what becomes of it.' };
+      },
+    }),
+    reads({
+      usage: 'list',
+      summary: 'what you asked for, newest first, and what became of it',
+      example: 'access list',
+      async run({ api }) {
+        const json = await api.get('/me/access-requests');
+        return own.many(json, json.requests);
+      },
+    }),
+    writes({
+      usage: 'withdraw <id>',
+      summary: 'take back what you asked for',
+      example: 'access withdraw access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W',
+      async run({ api }, id = '') {
+        const path = { requestID: id };
+        return own.one(await api.post('/me/access-requests/{requestID}/withdraw', { path }));
+      },
+    }),
+    reads<OrgOptions & { all?: true }>({
+      usage: 'requests',
+      summary: 'what members ask for, for those who may set permissions',
+      example: 'access requests',
+      flags: [orgFlag, optional('--all', 'what was decided lately too')],
+      async run({ api, options }) {
+        const { id } = await findOrganization(api, options);
+        const query = { state: options.all ? ('all' as const) : ('open' as const) };
+        const json = await api.get('/organizations/{orgID}/access-requests', { path: { orgID: id }, query });
+        return asked.many(json, json.requests);
+      },
+    }),
+    writes<OrgOptions & { expires?: string }>({
+      usage: 'approve <id>',
+      summary: 'grant what a member asks for, for as long as they ask or until --expires',
+      example: 'access approve access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --expires 30d',
+      flags: [orgFlag, expiresFlag],
+      async run({ api, options }, id = '') {
+        const { id: orgID } = await findOrganization(api, options);
+        const end = endOf(options.expires);
+        const json = await api.post('/organizations/{orgID}/access-requests/{requestID}/approve', {
+          path: { orgID, requestID: id },
+          body: end === undefined ? {} : { expires_at: end },
+        });
+        const message = `The clusters are told now; \`andromeda wait permission ${json.email}\` ends when they have it.`;
+        return { ...asked.one(json), message };
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'decline <id>',
+      summary: 'refuse what a member asks for; they read the --reason',
+      example: "access decline access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --reason 'use beta until May'",
+      flags: [orgFlag],
+      async run({ api, options }, id = '') {
+        const { id: orgID } = await findOrganization(api, options);
+        const path = { orgID, requestID: id };
+        return asked.one(
+          await api.post('/organizations/{orgID}/access-requests/{requestID}/decline', { path }),
+        );
+      },
+    }),
+  ],
+};

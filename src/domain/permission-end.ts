@@ -1,0 +1,91 @@
+/** Permissions that end by themselves: which are held until when, and who may grant them for how long. */
+import { DomainError } from './error.ts';
+import { closureOf, type Role } from './permission.ts';
+
+/** A key that was granted to a member. */
+export interface GrantedPermission {
+  key: string;
+  /** RFC 3339 in UTC, from which on it is not held; null: it has no end. */
+  expiresAt: string | null;
+}
+
+/** The later of two ends; null is the latest. */
+export function laterEnd(one: string | null, other: string | null): string | null {
+  if (one === null || other === null) return null;
+  return one > other ? one : other;
+}
+
+/** Every key that is held, inclusions followed, with its end. */
+export interface Holdings {
+  has(key: string): boolean;
+  endOf(key: string): string | null;
+}
+
+/** What an owner and an admin hold has no end. */
+export function heldUntil(role: Role, granted: readonly GrantedPermission[]): Holdings {
+  const ends = new Map<string, string | null>();
+  for (const { key, expiresAt } of granted) {
+    for (const held of closureOf([key])) {
+      const before = ends.get(held);
+      ends.set(held, before === undefined ? expiresAt : laterEnd(before, expiresAt));
+    }
+  }
+  if (role !== 'member') return { has: () => true, endOf: () => null };
+  return { has: (key) => ends.has(key), endOf: (key) => ends.get(key) ?? null };
+}
+
+/**
+ * Throws `forbidden` where someone who holds `held` may not give `wanted` to a member who has `before`: what is added, or
+ * goes on for longer, they must hold themselves for at least as long.
+ */
+export function requireMayGrant(
+  held: Holdings,
+  before: readonly GrantedPermission[],
+  wanted: readonly GrantedPermission[],
+): void {
+  const had = new Map(before.map(({ key, expiresAt }) => [key, expiresAt]));
+  for (const { key, expiresAt } of wanted) {
+    const earlier = had.get(key);
+    if (earlier !== undefined && laterEnd(earlier, expiresAt) === earlier) continue;
+    if (!held.has(key)) throw new DomainError('forbidden', `You cannot grant ${key}, which you do not hold.`);
+    const end = held.endOf(key);
+    if (laterEnd(end, expiresAt) !== end) {
+      throw new DomainError(
+        'forbidden',
+        `You hold ${key} until ${endText(end ?? '')} yourself, and cannot grant it for longer.`,
+      );
+    }
+  }
+}
+
+/** The ends of those that have one, by key, as the API shows them; undefined where none has. */
+export function endsOf(granted: readonly GrantedPermission[]): Record<string, string> | undefined {
+  const ends = granted.flatMap(({ key, expiresAt }) =>
+    expiresAt === null ? [] : [[key, expiresAt] as const],
+  );
+  return ends.length === 0 ? undefined : Object.fromEntries(ends);
+}
+
+/** `clusters.read, clusters.ssh until 2030-01-01 09:00 UTC`; `none`. */
+export function grantedText(granted: readonly GrantedPermission[]): string {
+  const texts = granted.map(({ key, expiresAt }) =>
+    expiresAt === null ? key : `${key} until ${endText(expiresAt)}`,
+  );
+  return texts.join(', ') || 'none';
+}
+
+/** `2030-01-01 09:00 UTC` */
+export function endText(at: string): string {
+  return `${at.slice(0, 16).replace('T', ' ')} UTC`;
+}
+
+/** Whether two sets have the same keys with the same ends. */
+export function isSameSet(one: readonly GrantedPermission[], other: readonly GrantedPermission[]): boolean {
+  const ends = new Map(other.map(({ key, expiresAt }) => [key, expiresAt]));
+  return ends.size === one.length && one.every(({ key, expiresAt }) => ends.get(key) === expiresAt);
+}
+
+/** Keys without an end, each once. */
+export function forGood(keys: readonly string[]): GrantedPermission[] {
+  return [...new Set(keys)].sort().map((key) => ({ key, expiresAt: null }));
+}

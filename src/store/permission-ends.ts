@@ -1,0 +1,34 @@
+/** When permissions of members end by themselves. */
+import type { Reader } from './index.ts';
+import { prepared } from './prepared.ts';
+import { fromTime, toTime } from './time.ts';
+
+/** Whose permissions end after one time and not after another, both in ms since 1970. */
+export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
+  if (from >= to) return [];
+  return (await endedBetween(db, toTime(from), toTime(to))).map((row) => row.user_id);
+}
+
+/** When the next permission ends, in ms since 1970; undefined where none will. */
+export async function findNextEnd(db: Reader, now: number): Promise<number | undefined> {
+  const [row] = await nextEnd(db, toTime(now));
+  return row?.expires_at == null ? undefined : fromTime(row.expires_at);
+}
+
+const endedBetween = prepared((db, from: string, to: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('user_id')
+    .distinct()
+    .where('expires_at', '>', from)
+    .where('expires_at', '<=', to),
+);
+
+const nextEnd = prepared((db, at: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('expires_at')
+    .where('expires_at', '>', at)
+    .orderBy('expires_at')
+    .limit(1),
+);

@@ -1,0 +1,66 @@
+/** A permission that ends by itself: open sessions end with it, and the gateway says why. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually, startTestApp } from '../support/app.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+
+const day = 86_400_000;
+
+test('an open session ends at the end of the permission, not before, and goes on when it was extended', async () => {
+  await using service = await startTestApp();
+  using bob = await sshPerson(service, 'bob');
+  const path = `/organizations/${bob.orgId}/members/${bob.userId}/permissions`;
+  const until = async (ms: number) => {
+    const end = new Date(Date.now() + ms).toISOString();
+    const body = { permissions: ['clusters.ssh'], expires_at: { 'clusters.ssh': end } };
+    assert.equal((await service.write(path, { as: 'ada', method: 'PUT', body })).status, 200);
+    return end;
+  };
+  await until(2 * day);
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  // The time of day, and not the age of what clusters reported.
+  service.jump(day);
+  assert.equal((await bob.ssh([bob.target, 'exit 7'])).status, 7);
+  const end = await until(6 * day);
+  service.jump(2 * day);
+  assert.equal((await bob.ssh([bob.target, 'exit 8'])).status, 8);
+  assert.equal(session.child.exitCode, null);
+
+  service.jump(3 * day);
+  const words = new RegExp(
+    `Your SSH access to this cluster ended on ${end.slice(0, 16).replace('T', ' ')} UTC`,
+  );
+  const ended = await session.ended;
+  assert.equal(ended.status, 255);
+  assert.match(ended.err, words);
+  const refused = await bob.ssh([bob.target, 'true']);
+  assert.equal(refused.status, 255);
+  assert.match(refused.err, words);
+  assert.match(refused.err, /andromeda access request clusters\.ssh/);
+
+  await service.write(path, { as: 'ada', method: 'PUT', body: { permissions: ['clusters.ssh'] } });
+  // The account goes and comes back, and login nodes restart for either.
+  await eventually(
+    () => bob.ssh([bob.target, 'exit 9']),
+    ({ status }) => status === 9,
+    30_000,
+  );
+});
+
+test('a permission that ends in a moment ends an open session then, by the clock of the host', async () => {
+  await using service = await startTestApp({
+    gatewayLimits: { recheckSeconds: 60 },
+    sync: { intervalSeconds: 60 },
+  });
+  using bob = await sshPerson(service, 'bob');
+  const path = `/organizations/${bob.orgId}/members/${bob.userId}/permissions`;
+  const session = bob.start([bob.target, 'echo up; exec sleep 60']);
+  await session.said;
+  const end = new Date(Date.now() + 3_000).toISOString();
+  const body = { permissions: ['clusters.ssh'], expires_at: { 'clusters.ssh': end } };
+  assert.equal((await service.write(path, { as: 'ada', method: 'PUT', body })).status, 200);
+  const ended = await session.ended;
+  assert.match(ended.err, /Your SSH access to this cluster ended on/);
+  assert.ok(new Date().toISOString() >= end, 'not before its end');
+});
