@@ -7,10 +7,14 @@ import { type GrantedPermission, isSameSet } from '../domain/permission-end.ts';
 import { usernamesFromEmail } from '../domain/username.ts';
 import { deleteAccessRequests } from './access-requests.ts';
 import type { Tx } from './index.ts';
+import type {
+  MemberPermissionTable,
+  MembershipTable,
+  OrganizationUsernameTable,
+} from './membership-tables.ts';
 import { listGrantedPermissions } from './memberships.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
 import { prepared } from './prepared.ts';
-import type { MemberPermissionTable, MembershipTable, OrganizationUsernameTable } from './schema.ts';
 import { toTime } from './time.ts';
 
 interface MemberId {

@@ -4,8 +4,9 @@ import type { Membership } from '../domain/membership.ts';
 import { effectivePermissions, type Role } from '../domain/permission.ts';
 import type { GrantedPermission } from '../domain/permission-end.ts';
 import type { Reader } from './index.ts';
+import type { MemberPermissionTable } from './membership-tables.ts';
 import { prepared } from './prepared.ts';
-import type { MemberPermissionTable, Schema } from './schema.ts';
+import type { Schema } from './schema.ts';
 import { toTime } from './time.ts';
 
 /** The active memberships of a person, oldest first. */

@@ -13,6 +13,11 @@ import type {
   ErasureTable,
   UnboundIdentityTable,
 } from './audit-tables.ts';
+import type {
+  MemberPermissionTable,
+  MembershipTable,
+  OrganizationUsernameTable,
+} from './membership-tables.ts';
 import type { SessionSchema } from './session-tables.ts';
 import type { SignInSchema } from './sign-in-tables.ts';
 
@@ -59,39 +64,6 @@ export interface OrganizationTable {
 export interface AutoJoinDomainTable {
   domain: string;
   org_id: string;
-}
-
-export interface MembershipTable {
-  org_id: string;
-  user_id: string;
-  role: 'owner' | 'admin' | 'member';
-  lifecycle_state: 'active' | 'removed';
-  created_at: string;
-  updated_at: string;
-}
-
-export interface MemberPermissionTable {
-  org_id: string;
-  user_id: string;
-  permission: string;
-  /** From here on it is held no more, though the row stays; null: it has no end. */
-  expires_at: string | null;
-}
-
-/**
- * One row a person and organization, never deleted: a frozen name is never given to anyone else, and the uid (also
- * the gid), allocated on the first accepted list, stays theirs for good.
- */
-export interface OrganizationUsernameTable {
-  id: string;
-  org_id: string;
-  user_id: string;
-  username: string;
-  source: string;
-  lifecycle_state: 'reserved' | 'frozen';
-  uid: number | null;
-  created_at: string;
-  frozen_at: string | null;
 }
 
 export interface SshKeyTable {
@@ -370,8 +342,5 @@ export interface Schema extends SessionSchema, SignInSchema {
   storage_quotes: StorageQuoteTable;
   storage_purchases: StoragePurchaseTable;
   counters: CounterTable;
-  passwords: PasswordTable;
-  issuer_records: IssuerRecordTable;
-  console_sessions: ConsoleSessionTable;
   access_requests: AccessRequestTable;
 }
