@@ -50,7 +50,9 @@ export async function walkInstallation({ app, page, show, check }: Walk): Promis
     100,
   );
   try {
-    await page.getByText(words).waitFor();
+    await page.getByText(words).first().waitFor();
+    await page.getByText('See that its controller is up').waitFor();
+    await page.getByText('What must I mend').waitFor();
     await page.getByText('1 of 2 sides of clusters needs you.').waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
     await check('/operator');

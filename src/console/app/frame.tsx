@@ -3,7 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
+import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
+import { holdsStaff } from './operator.ts';
 import { Loaded } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
@@ -29,6 +31,7 @@ function Framed({ me }: { me: Me }) {
   const clusters = useQuery({ ...readClusters(who.orgID), enabled: who.orgID !== '' });
   const places = [
     ...items,
+    ...(holdsStaff(who, 'staff.read') ? installationPages.slice(1) : []),
     ...(clusters.data ?? []).map(({ id, spec }) => ({
       name: spec.name,
       to: `/clusters/${id}`,

@@ -108,6 +108,41 @@ const operator = createRoute({
   path: '/operator',
   component: lazyRouteComponent(() => import('./pages/operator.tsx'), 'OperatorPage'),
 });
+const operatorMachines = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/machines',
+  component: lazyRouteComponent(() => import('./pages/operator-machines.tsx'), 'OperatorMachinesPage'),
+  validateSearch: texts('cluster'),
+});
+const operatorReservations = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/reservations',
+  component: lazyRouteComponent(
+    () => import('./pages/operator-reservations.tsx'),
+    'OperatorReservationsPage',
+  ),
+});
+const operatorPurchases = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/purchases',
+  component: lazyRouteComponent(() => import('./pages/operator-purchases.tsx'), 'OperatorPurchasesPage'),
+});
+const operatorPeople = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/people',
+  component: lazyRouteComponent(() => import('./pages/operator-people.tsx'), 'OperatorPeoplePage'),
+  validateSearch: texts('email'),
+});
+const operatorLab = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/lab',
+  component: lazyRouteComponent(() => import('./pages/operator-lab.tsx'), 'OperatorLabPage'),
+});
+const operatorService = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator/service',
+  component: lazyRouteComponent(() => import('./pages/operator-service.tsx'), 'OperatorServicePage'),
+});
 const openSessions = createRoute({
   getParentRoute: () => frame,
   path: '/who',
@@ -156,6 +191,12 @@ export const router = createRouter({
       cluster,
       memberList,
       operator,
+      operatorMachines,
+      operatorReservations,
+      operatorPurchases,
+      operatorPeople,
+      operatorLab,
+      operatorService,
       openSessions,
       pastSessions,
       myPastSessions,

@@ -186,7 +186,9 @@ function MachineTable({
             const reason = used.get(one.id)?.reason;
             return (
               <div className="two">
-                <State kind={kind}>{word}</State>
+                <div>
+                  <State kind={kind}>{word}</State>
+                </div>
                 {reason !== undefined && <span>{reason}</span>}
               </div>
             );

@@ -1,9 +1,12 @@
 /** For operators: is everything converged, and what must I mend: a row for each side of each cluster. */
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useEffect } from 'react';
 import type { components } from '../../../api/business.ts';
 import { AsCommand } from '../parts/copy.tsx';
+import { InstallationNav } from '../parts/installation-nav.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { NextTry, Problems } from '../parts/problems.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
@@ -24,8 +27,11 @@ interface Row {
 export function OperatorPage() {
   const clusters = useQuery(readOperatorClusters());
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
+  useReadAfterNextTry(rows);
   return (
     <Page title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
+      <InstallationNav />
+      <Problems />
       <Panel
         title="Clusters"
         tools={
@@ -46,6 +52,28 @@ export function OperatorPage() {
       </Panel>
     </Page>
   );
+}
+
+/** A try that fails as the one before is no change that is announced: what it came to is read when it is over. */
+function useReadAfterNextTry(rows: readonly Row[]): void {
+  const client = useQueryClient();
+  const next = rows.flatMap((row) => (isTriedAgain(row) ? (row.side.next_try_at ?? []) : [])).sort()[0];
+  useEffect(() => {
+    if (next === undefined) return;
+    const waitMs = Math.max(leastWaitMs, Date.parse(next) + leastWaitMs - Date.now());
+    const timer = setTimeout(() => {
+      void client.invalidateQueries({ queryKey: ['operator', 'clusters'] });
+      void client.invalidateQueries({ queryKey: ['operator', 'problems'] });
+    }, waitMs);
+    return () => clearTimeout(timer);
+  }, [client, next]);
+}
+
+const leastWaitMs = 2_000;
+
+/** Whether it is worth saying when this side is tried next. */
+function isTriedAgain({ side, cluster }: Row): boolean {
+  return cluster.cluster.state !== 'released' && (side.failure !== null || side.state !== 'reported');
 }
 
 function rowsOf(cluster: Cluster): Row[] {
@@ -162,6 +190,12 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           cell: (row) => (
             <div className="way">
               <Strip steps={stepsOf(row)} missing={missingOf(row)} />
+              {isTriedAgain(row) && row.side.next_try_at !== null && (
+                <p className="small soft">
+                  Next try <NextTry at={row.side.next_try_at} />
+                  {row.side.failures > 1 && ` (${row.side.failures} failed in a row)`}
+                </p>
+              )}
             </div>
           ),
         },

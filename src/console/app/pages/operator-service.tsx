@@ -1,0 +1,174 @@
+/** For operators: the service's own keys and how each is replaced, and its backups. */
+import { useQuery } from '@tanstack/react-query';
+import { type Installation, readInstallation } from '../installation.ts';
+import { AsCommand, CopyLine } from '../parts/copy.tsx';
+import { InstallationNav } from '../parts/installation-nav.tsx';
+import { Loaded, Page, Panel } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Age, Moment } from '../parts/time.tsx';
+
+type Keys = Installation['keys'][number];
+type Key = Keys['current'];
+type Backup = Installation['backup'];
+
+export function OperatorServicePage() {
+  const installation = useQuery(readInstallation());
+  return (
+    <Page title="Keys and backups" sentence={installation.data && <Sentence of={installation.data} />}>
+      <InstallationNav />
+      <Loaded of={installation}>
+        {({ keys, backup }) => (
+          <>
+            <Panel title="Backups" tools={<Command />}>
+              <BackupFacts backup={backup} />
+            </Panel>
+            {keys.map((one) => (
+              <Panel key={one.kind} title={titles[one.kind]} tools={<Command />}>
+                <KeyFacts keys={one} />
+              </Panel>
+            ))}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Command() {
+  return (
+    <AsCommand api="Business" cli="andromeda admin installation" operation="GET /operator/installation" />
+  );
+}
+
+const titles: Record<Keys['kind'], string> = {
+  host: 'Key that the gateway shows to people',
+  client: 'Key that the gateway shows to login nodes',
+  issuer: 'Key that sign-ins are signed with',
+};
+
+function Sentence({ of: { keys, backup } }: { of: Installation }) {
+  const moving = keys.filter(({ next, previous }) => next ?? previous).length;
+  const { last, failure } = backup;
+  return (
+    <>
+      {failure ? (
+        'Backups fail. '
+      ) : last ? (
+        <>
+          The last backup was made <Age at={last.at} />.{' '}
+        </>
+      ) : (
+        'No backup is known. '
+      )}
+      {moving === 0 ? 'No key is being replaced.' : `${moving} of ${keys.length} keys are being replaced.`}
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function size(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { backup: Backup }) {
+  return (
+    <>
+      {failure && (
+        <div className="problem">
+          <p>
+            {failure.failures === 1 ? 'The last attempt' : `The last ${failure.failures} attempts`} failed,{' '}
+            <Age at={failure.at} />: {failure.message}
+          </p>
+        </div>
+      )}
+      <dl className="facts roomy-facts">
+        <Fact name="Last backup">
+          {last ? (
+            <>
+              <Moment at={last.at} />, {size(last.bytes)}, <code>{last.file}</code>
+            </>
+          ) : (
+            <State kind="warn">None known</State>
+          )}
+        </Fact>
+        <Fact name="Verified: written and read back whole">
+          {kept ? <Moment at={kept.at} /> : <State kind="none">None made by itself</State>}
+        </Fact>
+        <Fact name="Last rehearsal of a restore">
+          {drill ? (
+            <>
+              <State kind={drill.good ? 'good' : 'bad'}>{drill.good ? 'Good' : 'Not good'}</State>{' '}
+              <Moment at={drill.at} />, of <code>{drill.file}</code>
+            </>
+          ) : (
+            <>
+              <State kind="warn">Never, on this host</State> <code>andromeda restore --drill</code> tries one.
+            </>
+          )}
+        </Fact>
+        <Fact name="Next due">
+          {schedule ? (
+            <>
+              <Moment at={schedule.due_at} />, to <code>{schedule.to}</code>
+              {schedule.encrypted ? ', encrypted' : ', not encrypted'}
+            </>
+          ) : (
+            <>
+              None by itself: set <code>backup</code> in the configuration.
+            </>
+          )}
+        </Fact>
+      </dl>
+    </>
+  );
+}
+
+function KeyFacts({ keys: { current, next, previous, next_step: step } }: { keys: Keys }) {
+  return (
+    <>
+      <dl className="facts roomy-facts">
+        <Fact name="In use">
+          <KeyLine of={current} since="since" />
+        </Fact>
+        <Fact name="Announced, to take its place">
+          {next ? <KeyLine of={next} since="announced" /> : 'None'}
+        </Fact>
+        {previous && (
+          <Fact name="From before: it still holds">
+            <KeyLine of={previous} since="since" />
+          </Fact>
+        )}
+      </dl>
+      <h3>The next step, on the host of the service</h3>
+      <CopyLine text={step.command} label="the command" />
+      <p className="soft small">{step.advice} Then reload the service.</p>
+    </>
+  );
+}
+
+function KeyLine({ of: { id, line, since }, since: word }: { of: Key; since: string }) {
+  return (
+    <>
+      <code>{id}</code>{' '}
+      {since !== undefined && (
+        <span className="soft">
+          {word} <Moment at={since} />
+        </span>
+      )}
+      {line !== undefined && (
+        <details>
+          <summary>Its line</summary>
+          <CopyLine text={line} label={`the key ${id}`} />
+        </details>
+      )}
+    </>
+  );
+}
