@@ -37,9 +37,9 @@ export async function openBrowser(): Promise<Browser> {
     async withPage(use, viewport = { width: 1000, height: 800 }, javaScriptEnabled = false) {
       const context = await browser.newContext({ viewport, javaScriptEnabled });
       try {
-        const page = await context.newPage();
-        page.setDefaultTimeout(15_000);
-        return await use(page);
+        // A machine that runs all tests at once takes its time.
+        context.setDefaultTimeout(45_000);
+        return await use(await context.newPage());
       } finally {
         await context.close();
       }
