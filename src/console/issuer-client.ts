@@ -50,7 +50,8 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
     const config = await client.discovery(
       new URL(issuer),
       clientId,
-      undefined,
+      // The clocks of the issuer and of this server may differ by a minute.
+      { [client.clockTolerance]: 60 },
       client.ClientSecretBasic(clientSecret),
       {
         timeout: timeoutSeconds,

@@ -4,15 +4,18 @@ import { saved, type Walk } from './operator-pages.ts';
 
 /** The session that an operator closed is there, in columns; what it was asked to run is text. */
 export async function walkPastSessions({ page, show, check }: Walk): Promise<void> {
-  await show('/sessions');
+  await show('/past');
   await page.getByText('On this page is 1 session, of 1 person').waitFor();
   const row = page.getByRole('row').filter({ hasText: 'bob' });
   assert.match(await row.innerText(), /alpha.*127\.0\.0\.1.*a command.*echo up; exec sleep 60/s);
-  await check('/sessions');
+  await check('/past');
   await page.getByLabel('From where').fill('203.0.113.9');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByText('No session that is over fits').waitFor();
   assert.match(page.url(), /address=203\.0\.113\.9/);
+  // As a colleague opens it who was sent the address.
+  await page.reload();
+  await page.getByText('No session that is over fits').waitFor();
   await page.getByRole('link', { name: 'Show all' }).click();
   await row.waitFor();
   const [json, csv] = [await saved(page, 'Save as JSONL'), await saved(page, 'Save as CSV')];

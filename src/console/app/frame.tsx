@@ -1,7 +1,7 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useState, useSyncExternalStore } from 'react';
+import { Link, Outlet, useLocation, useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
@@ -25,6 +25,14 @@ function Framed({ me }: { me: Me }) {
     noteSignedIn();
     listen(queryClient);
   }, []);
+  const { pathname } = useLocation();
+  const menuElement = useRef<HTMLElement>(null);
+  // On a narrow screen the menu is a row that scrolls.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: which link is the current one changes with the address
+  useEffect(() => {
+    const current = menuElement.current?.querySelector('[aria-current]');
+    current?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [pathname]);
   const who = whoIs(me, org);
   const [open, setOpen] = useState<'palette' | 'help'>();
   const items = menu.filter((item) => item.isFor(who));
@@ -49,7 +57,7 @@ function Framed({ me }: { me: Me }) {
             <Mark />
             <span>Andromeda</span>
           </Link>
-          <nav aria-label="Pages">
+          <nav aria-label="Pages" ref={menuElement}>
             {items.map(({ to, name }) => (
               <Link
                 key={to}

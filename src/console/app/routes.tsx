@@ -52,7 +52,7 @@ export const menu: readonly MenuItem[] = [
     isFor: (who) => holdsStaff(who, 'staff.read'),
   },
   {
-    to: '/sessions',
+    to: '/past',
     name: 'Past sessions',
     hint: 'SSH sessions that are over',
     isFor: (who) => holdsStaff(who, 'staff.audit'),
@@ -151,13 +151,13 @@ const openSessions = createRoute({
 });
 const pastSessions = createRoute({
   getParentRoute: () => frame,
-  path: '/sessions',
+  path: '/past',
   component: lazyRouteComponent(() => import('./pages/past-sessions.tsx'), 'PastSessionsPage'),
   validateSearch: sessionSearch,
 });
 const myPastSessions = createRoute({
   getParentRoute: () => frame,
-  path: '/sessions/mine',
+  path: '/past/mine',
   component: lazyRouteComponent(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage'),
   validateSearch: sessionSearch,
 });

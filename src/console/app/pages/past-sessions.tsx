@@ -22,14 +22,14 @@ import {
 import { useWho } from '../who.tsx';
 
 export function PastSessionsPage() {
-  return <PastSessions whose="all" search={useSearch({ from: '/frame/sessions' })} />;
+  return <PastSessions whose="all" search={useSearch({ from: '/frame/past' })} />;
 }
 
 export function MyPastSessionsPage() {
-  return <PastSessions whose="own" search={useSearch({ from: '/frame/sessions/mine' })} />;
+  return <PastSessions whose="own" search={useSearch({ from: '/frame/past/mine' })} />;
 }
 
-const paths = { all: '/sessions', own: '/sessions/mine' } as const;
+const paths = { all: '/past', own: '/past/mine' } as const;
 
 function PastSessions({ whose, search }: { whose: Whose; search: SessionSearch }) {
   const to = paths[whose];

@@ -60,7 +60,7 @@ export function OwnSessions() {
         }
       </Loaded>
       <p className="small">
-        <Link to="/sessions/mine">Those that are over</Link>
+        <Link to="/past/mine">Those that are over</Link>
       </p>
       {closing && <CloseOwn session={closing} close={() => setClosing(undefined)} />}
     </Panel>

@@ -43,7 +43,7 @@ export function PastTable({
 const person: Column<PastSession> = {
   name: 'Person',
   cell: (one) => (
-    <Link to="/sessions" search={{ person: one.user_id }} title="Only theirs">
+    <Link to="/past" search={{ person: one.user_id }} title="Only theirs">
       {one.username}
     </Link>
   ),

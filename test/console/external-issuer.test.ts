@@ -1,0 +1,112 @@
+/** The console with an identity provider elsewhere: a confidential client of it, from the sign-in to its own signing out. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startTestApp, eventually as within } from '../support/app.ts';
+import { startCodeIssuer } from '../support/code-issuer.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { createCookieBrowser } from './harness.ts';
+
+/** Patient: other tests run beside this one. */
+function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+  return within(ask, wanted, 40_000);
+}
+
+async function start() {
+  const stack = new AsyncDisposableStack();
+  const issuer = stack.use(await startCodeIssuer());
+  const directory = stack.use(temporaryDirectory());
+  const clientSecretFile = join(directory.path, 'console-secret');
+  writeFileSync(clientSecretFile, `${issuer.client.secret}\n`, { mode: 0o600 });
+  const [port = 0] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  const app = stack.use(
+    await startTestApp({
+      identity: { issuer: issuer.url, console: { clientId: issuer.client.id, clientSecretFile } },
+      config: { console: { listen: `127.0.0.1:${port}` } },
+    }),
+  );
+  const signIn = async () => {
+    const browser = createCookieBrowser(url);
+    const end = await browser.follow(`${url}/sign-in?to=%2Fkeys`);
+    return { browser, at: end.url };
+  };
+  const me = async (browser: ReturnType<typeof createCookieBrowser>) => {
+    const answer = await browser.call('/api/business/me');
+    const body = (await answer.json()) as { user?: { primary_email: string } };
+    return answer.status === 200 ? body.user?.primary_email : answer.status;
+  };
+  return { issuer, url, app, signIn, me, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+test('people sign in elsewhere, go on when a token ends, and are signed out there too', async () => {
+  await using lab = await start();
+  const { issuer, url, app, signIn, me } = lab;
+  const { browser, at } = await signIn();
+  assert.equal(at, `${url}/keys`);
+  assert.equal(await me(browser), 'bob@physics.example');
+  assert.deepEqual(issuer.grants, ['authorization_code']);
+
+  // The access token ends, and the session goes on with the refresh token.
+  app.jump(9 * 60_000 + 45_000);
+  issuer.skew = 9 * 60 + 45;
+  assert.equal(await me(browser), 'bob@physics.example');
+  assert.deepEqual(issuer.grants, ['authorization_code', 'refresh_token']);
+
+  const headers = { 'content-type': 'application/json' };
+  const ended = await browser.call('/sign-out', { method: 'POST', headers });
+  const { url: end } = (await ended.json()) as { url: string };
+  assert.ok(end.startsWith(`${issuer.url}/end?`), end);
+  assert.equal((await browser.follow(end)).url, `${url}/signed-out`);
+  assert.equal(await me(browser), 401);
+});
+
+test('clocks that differ by less than a minute sign people in; the issuer says no more, and the session ends', async () => {
+  await using lab = await start();
+  const { issuer, url, signIn, me } = lab;
+  for (const skew of [50, -50]) {
+    issuer.skew = skew;
+    const { browser, at } = await signIn();
+    assert.equal(at, `${url}/keys`, `${skew} s`);
+    assert.equal(await me(browser), 'bob@physics.example');
+  }
+  issuer.skew = 0;
+  issuer.person = 'stranger';
+  assert.match((await signIn()).at, /\/signed-out\?why=no_account/);
+  issuer.person = 'bob';
+  const secret = issuer.client.secret;
+  issuer.client.secret = 'another one';
+  assert.match((await signIn()).at, /\/signed-out\?why=refused/);
+  issuer.client.secret = secret;
+
+  const { browser } = await signIn();
+  issuer.forget();
+  lab.app.jump(9 * 60_000 + 45_000);
+  assert.equal(await me(browser), 401);
+});
+
+test('while the issuer is down, who is signed in goes on, and who is not is told; then it goes on by itself', async () => {
+  await using lab = await start();
+  const { issuer, url, app, signIn, me } = lab;
+  const { browser } = await signIn();
+  assert.equal(await me(browser), 'bob@physics.example');
+  issuer.isDown = true;
+  assert.equal(await me(browser), 'bob@physics.example');
+  app.jump(9 * 60_000 + 45_000);
+  assert.equal(await me(browser), 503);
+  issuer.skew = 9 * 60 + 45;
+  // It fetched what the issuer is when it was up; who comes back with a code is told.
+  issuer.isDown = false;
+  await eventually(
+    () => me(browser),
+    (answer) => answer === 'bob@physics.example',
+  );
+  const other = createCookieBrowser(url);
+  const begun = await other.visit(`${url}/sign-in?to=%2Fkeys`);
+  const sent = await other.visit(begun.headers.get('location') ?? '');
+  issuer.isDown = true;
+  const back = await other.visit(sent.headers.get('location') ?? '');
+  assert.match(back.headers.get('location') ?? '', /\/signed-out\?why=issuer_away&to=%2Fkeys/);
+});
