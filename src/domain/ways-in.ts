@@ -2,7 +2,9 @@
 import type { Grant } from './grant.ts';
 import { isPermissionKey, keysIncluding, type PermissionKey, type Role } from './permission.ts';
 import type { GrantedPermission } from './permission-end.ts';
-import type { Side } from './side.ts';
+
+/** As `Side`, whose file would bring what browsers do not have. */
+type Sides = readonly ('slurm' | 'kubernetes')[];
 
 export interface WayIn {
   opens: 'see' | 'ssh' | 'ssh.admin' | 'kubernetes' | 'kubernetes.admin';
@@ -40,15 +42,11 @@ const gates = [
 ] as const;
 
 /** `membership`: undefined for who is no member. */
-export function waysIn(
-  sides: readonly Side[],
-  membership: Membership | undefined,
-  grants: readonly Grant[],
-): WayIn[] {
+export function waysIn(sides: Sides, membership: Membership | undefined, grants: readonly Grant[]): WayIn[] {
   return [...(membership ? byMembership(sides, membership) : []), ...grants.map(byGrant)];
 }
 
-function byMembership(sides: readonly Side[], { role, granted, updatedAt: since }: Membership): WayIn[] {
+function byMembership(sides: Sides, { role, granted, updatedAt: since }: Membership): WayIn[] {
   return gates
     .filter(({ side }) => side === undefined || sides.includes(side))
     .flatMap((gate): WayIn[] => {

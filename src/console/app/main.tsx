@@ -21,6 +21,7 @@ import './style/parts.css';
 import './style/forms.css';
 import './style/pages.css';
 import './style/operator.css';
+import './style/people.css';
 
 const root = document.getElementById('app');
 if (root) {

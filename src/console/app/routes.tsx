@@ -75,6 +75,9 @@ function texts<Name extends string>(...names: Name[]) {
     };
 }
 
+/** The IDs of a hundred people, with commas between them. */
+const longestPeople = 4_000;
+
 const root = createRootRoute({ component: Outlet, notFoundComponent: LostPage });
 const frame = createRoute({
   getParentRoute: () => root,
@@ -101,6 +104,25 @@ const memberList = createRoute({
   getParentRoute: () => frame,
   path: '/members',
   component: MembersPage,
+  validateSearch: texts('filter'),
+});
+const person = createRoute({
+  getParentRoute: () => frame,
+  path: '/members/$userId',
+  component: lazyRouteComponent(() => import('./pages/person.tsx'), 'PersonPage'),
+});
+const memberChange = createRoute({
+  getParentRoute: () => frame,
+  path: '/members/change',
+  component: lazyRouteComponent(() => import('./pages/member-change.tsx'), 'MemberChangePage'),
+  validateSearch: ({ people }: Record<string, unknown>): { people?: string } => ({
+    ...(typeof people === 'string' && { people: people.slice(0, longestPeople) }),
+  }),
+});
+const clusterPeople = createRoute({
+  getParentRoute: () => frame,
+  path: '/clusters/$clusterId/people',
+  component: lazyRouteComponent(() => import('./pages/cluster-people.tsx'), 'ClusterPeoplePage'),
   validateSearch: texts('filter'),
 });
 const operator = createRoute({
@@ -190,6 +212,9 @@ export const router = createRouter({
       clusters,
       cluster,
       memberList,
+      person,
+      memberChange,
+      clusterPeople,
       operator,
       operatorMachines,
       operatorReservations,

@@ -1,6 +1,6 @@
 /** One cluster: its nodes, its GPUs, its storage, and whether its parts work. */
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { components } from '../../../api/platform.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Gpus, gpusOf, machineState } from '../parts/gpus.tsx';
@@ -17,7 +17,7 @@ type Options = components['schemas']['ClusterOptions'];
 type Condition = components['schemas']['Condition'];
 
 export function ClusterPage() {
-  const { orgID } = useWho();
+  const { orgID, membership } = useWho();
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId' });
   const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
   const navigate = useNavigate({ from: '/clusters/$clusterId' });
@@ -30,6 +30,13 @@ export function ClusterPage() {
     <Page
       title={name}
       sentence={usage.data && options.data && `${gpusOf(usage.data)}. ${reportOf(options.data)}`}
+      actions={
+        membership && (
+          <Link to="/clusters/$clusterId/people" params={{ clusterId }}>
+            Who reaches it
+          </Link>
+        )
+      }
     >
       <Loaded of={cluster}>
         {(known) => (

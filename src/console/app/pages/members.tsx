@@ -1,19 +1,23 @@
-/** Who has access to what, and by which way; who joins and leaves. */
-
+/** Who has access to what, by which way and until when; who joins and leaves. */
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { components } from '../../../api/business.ts';
 import { csv } from '../../../domain/csv.ts';
+import { Until } from '../parts/access-state.tsx';
+import { AddMembers } from '../parts/add-members.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { AddMembers, ChangePermissions, RemoveMember } from '../parts/member-forms.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/member-forms.tsx';
 import { Loaded, Page, Panel } from '../parts/page.tsx';
+import type { Permission } from '../parts/permission-choice.tsx';
 import { Shape } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
+import { type Grant, readGrants } from '../people.ts';
 import { readCatalog, readMemberPermissions, readMembers } from '../reads.ts';
 import { save } from '../save.ts';
-import { useWho } from '../who.tsx';
+import { useWho, type Who } from '../who.tsx';
 
 export type Member = components['schemas']['Membership'];
 
@@ -21,14 +25,17 @@ export interface Row {
   member: Member;
   /** What was granted; undefined where the reader may not know. */
   granted: readonly string[] | undefined;
+  /** Of the permissions that end by themselves, when. */
+  ends: readonly [key: string, at: string][];
+  /** Live Kubernetes grants, the first to end first. */
+  grants: readonly Grant[];
 }
 
 type Way = 'role' | 'granted' | 'included' | undefined;
-type Catalog = { key: string; implies: string[] }[];
-type Doing = { kind: 'add' } | { kind: 'change' | 'remove'; row: Row } | undefined;
+type Doing = { kind: 'add' } | { kind: 'choose' | 'permissions' | 'role' | 'remove'; row: Row } | undefined;
 
 /** How a member comes to a permission. */
-function wayTo(key: string, { member, granted = [] }: Row, catalog: Catalog): Way {
+function wayTo(key: string, { member, granted = [] }: Row, catalog: readonly Permission[]): Way {
   if (member.role !== 'member') return 'role';
   if (granted.includes(key)) return 'granted';
   return catalog.some((one) => granted.includes(one.key) && one.implies.includes(key))
@@ -43,19 +50,24 @@ export function MembersPage() {
   const [doing, setDoing] = useState<Doing>();
   const members = useQuery(readMembers(orgID));
   const permissions = useQuery(readMemberPermissions(orgID));
+  const grants = useQuery(readGrants(orgID));
   const profiles = useQuery(readCatalog());
   const catalog = (profiles.data?.permissions ?? []).filter(({ key }) => !key.startsWith('organization.'));
-  const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one.permissions]));
+  const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));
+  const grantsOf = Map.groupBy(grants.data ?? [], ({ grant }) => grant.user_id);
   const rows = (members.data?.members ?? []).map((member) => ({
     member,
-    granted: permissions.data ? (granted.get(member.user_id) ?? []) : undefined,
+    granted: permissions.data ? (granted.get(member.user_id)?.permissions ?? []) : undefined,
+    ends: Object.entries(granted.get(member.user_id)?.expires_at ?? {}),
+    grants: (grantsOf.get(member.user_id) ?? []).toSorted(byEnd),
   }));
-  const close = () => setDoing(undefined);
+  const known = new Set(rows.map(({ member }) => member.user_id));
+  const others = (grants.data ?? []).filter(({ grant }) => !known.has(grant.user_id));
   return (
     <Page
       title="Members"
       isWide
-      sentence={members.data && <Sentence rows={rows} />}
+      sentence={members.data && <Sentence rows={rows} others={others} />}
       actions={
         isManager && (
           <button type="button" onClick={() => setDoing({ kind: 'add' })}>
@@ -80,31 +92,105 @@ export function MembersPage() {
         }
       >
         <Loaded of={members}>
-          {() => <MemberTable rows={rows} catalog={catalog} act={isManager ? setDoing : undefined} />}
+          {() => <MemberTable rows={rows} catalog={catalog} act={permissions.data ? setDoing : undefined} />}
         </Loaded>
         <p className="soft small">
           <Shape kind="good" /> granted, <Shape kind="busy" /> included in another permission,{' '}
           <Shape kind="warn" /> by role: owners and admins hold everything.
         </p>
       </Panel>
-      {doing?.kind === 'add' && <AddMembers close={close} />}
-      {doing?.kind === 'change' && <ChangePermissions row={doing.row} catalog={catalog} close={close} />}
-      {doing?.kind === 'remove' && <RemoveMember row={doing.row} close={close} />}
+      {members.data && others.length > 0 && <Others grants={others} />}
+      <Form doing={doing} catalog={catalog} act={setDoing} close={() => setDoing(undefined)} />
     </Page>
   );
 }
 
-function Sentence({ rows }: { rows: readonly Row[] }) {
+function byEnd({ grant: a }: Grant, { grant: b }: Grant): number {
+  return (a.expires_at ?? '~') < (b.expires_at ?? '~') ? -1 : 1;
+}
+
+function Form({
+  doing,
+  catalog,
+  act,
+  close,
+}: {
+  doing: Doing;
+  catalog: readonly Permission[];
+  act: (doing: Doing) => void;
+  close: () => void;
+}) {
+  if (!doing) return null;
+  if (doing.kind === 'add') return <AddMembers catalog={catalog} close={close} />;
+  const { member, granted = [], grants } = doing.row;
+  const subject: Subject = {
+    userId: member.user_id,
+    email: member.email,
+    role: member.role,
+    granted: member.role === 'member' ? granted : [],
+  };
+  if (doing.kind === 'choose') return <Choice key="choose" row={doing.row} act={act} close={close} />;
+  if (doing.kind === 'role') return <ChangeRole subject={subject} close={close} />;
+  if (doing.kind === 'remove') return <RemoveMember subject={subject} grants={grants.length} close={close} />;
+  return <ChangePermissions subject={subject} catalog={catalog} close={close} />;
+}
+
+function Sentence({ rows, others }: { rows: readonly Row[]; others: readonly Grant[] }) {
   const managers = rows.filter(({ member }) => member.role !== 'member').length;
   const ssh = rows.filter(
     ({ member, granted }) => member.role !== 'member' || granted?.some((key) => /ssh|configure/.test(key)),
   ).length;
   const isKnown = rows.some(({ granted }) => granted !== undefined);
+  const guests = new Set(others.map(({ grant }) => grant.user_id)).size;
   return (
     <>
       {rows.length} {rows.length === 1 ? 'member' : 'members'}, {managers} of them owner or admin.
       {isKnown && ` ${ssh} may log in over SSH.`}
+      {guests > 0 && ` ${guests} more ${guests === 1 ? 'holds' : 'hold'} a Kubernetes grant.`}
     </>
+  );
+}
+
+/** What a grant opens, such as `beta/ml: developer`. */
+function grantText({ grant, cluster_name: cluster }: Grant): string {
+  const where = grant.scope === undefined ? cluster : `${cluster}/${grant.scope}`;
+  return `${where}: ${grant.relation.replace('kubernetes.', '')}`;
+}
+
+/** What concerns an owner needs an owner. */
+function mayManage({ member }: Row, { isManager, membership }: Who): boolean {
+  return isManager && (member.role !== 'owner' || membership?.role === 'owner');
+}
+
+/** What can be changed of somebody. */
+function Choice({ row, act, close }: { row: Row; act: (doing: Doing) => void; close: () => void }) {
+  const who = useWho();
+  const { email, role } = row.member;
+  return (
+    <Dialog title={`Change ${email}`} onClose={close}>
+      <div className="buttons">
+        {role === 'member' && (
+          <button
+            type="button"
+            data-first
+            className="second"
+            onClick={() => act({ kind: 'permissions', row })}
+          >
+            Permissions…
+          </button>
+        )}
+        {mayManage(row, who) && (
+          <>
+            <button type="button" className="second" onClick={() => act({ kind: 'role', row })}>
+              Role…
+            </button>
+            <button type="button" className="second" onClick={() => act({ kind: 'remove', row })}>
+              Remove…
+            </button>
+          </>
+        )}
+      </div>
+    </Dialog>
   );
 }
 
@@ -114,36 +200,47 @@ function MemberTable({
   act,
 }: {
   rows: readonly Row[];
-  catalog: readonly { key: string; description: string; implies: string[] }[];
+  catalog: readonly Permission[];
   act: ((doing: Doing) => void) | undefined;
 }) {
+  const who = useWho();
   const { filter } = useSearch({ from: '/frame/members' });
   const navigate = useNavigate({ from: '/members' });
   const isKnown = rows.some(({ granted }) => granted !== undefined);
+  const hasGrants = rows.some(({ grants }) => grants.length > 0);
   const columns: Column<Row>[] = [
-    { name: 'Address', cell: ({ member }) => member.email },
+    {
+      name: 'Address',
+      cell: ({ member }) => (
+        <Link to="/members/$userId" params={{ userId: member.user_id }}>
+          {member.email}
+        </Link>
+      ),
+    },
     { name: 'User name', cell: ({ member }) => member.organization_username.username },
     { name: 'Role', cell: ({ member }) => member.role },
     ...(isKnown ? catalog : []).map(({ key }) => ({
       name: key,
-      cell: (row: Row) => <Mark way={wayTo(key, row, [...catalog])} />,
+      cell: (row: Row) => <Mark way={wayTo(key, row, catalog)} />,
     })),
     { name: 'Since', cell: ({ member }) => <Age at={member.created_at} past="" /> },
   ];
+  if (hasGrants) columns.push({ name: 'Grants', cell: ({ grants }) => <Lines of={grants.map(grantText)} /> });
+  if (hasGrants || rows.some(({ ends }) => ends.length > 0))
+    columns.push({ name: 'Until', cell: (row) => <Ends of={row} /> });
   if (act) {
     columns.push({
       name: 'Do',
       cell: (row) => (
-        <span className="buttons inline">
-          {row.member.role === 'member' && (
-            <button type="button" className="second small" onClick={() => act({ kind: 'change', row })}>
-              Permissions…
-            </button>
-          )}
-          <button type="button" className="second small" onClick={() => act({ kind: 'remove', row })}>
-            Remove…
-          </button>
-        </span>
+        <button
+          type="button"
+          className="second small"
+          aria-label={`Change ${row.member.email}`}
+          disabled={row.member.role !== 'member' && !mayManage(row, who)}
+          onClick={() => act({ kind: 'choose', row })}
+        >
+          Change…
+        </button>
       ),
     });
   }
@@ -152,8 +249,8 @@ function MemberTable({
       name="members"
       rows={rows}
       id={({ member }) => member.user_id}
-      text={({ member, granted = [] }) =>
-        `${member.email} ${member.organization_username.username} ${member.role} ${granted.join(' ')}`
+      text={({ member, granted = [], grants }) =>
+        `${member.email} ${member.organization_username.username} ${member.role} ${granted.join(' ')} ${grants.map(grantText).join(' ')}`
       }
       filter={filter ?? ''}
       onFilter={(text) =>
@@ -164,6 +261,73 @@ function MemberTable({
       }
       columns={columns}
     />
+  );
+}
+
+function Lines({ of }: { of: readonly string[] }) {
+  if (of.length === 0) return <span className="soft">–</span>;
+  return (
+    <div>
+      {of.map((one) => (
+        <div key={one}>{one}</div>
+      ))}
+    </div>
+  );
+}
+
+/** When something of theirs ends by itself: each permission that does, and each grant. */
+function Ends({ of: { ends, grants } }: { of: Row }) {
+  if (ends.length + grants.length === 0) return <span className="soft">–</span>;
+  return (
+    <div>
+      {ends.map(([key, at]) => (
+        <div key={key}>
+          <span className="soft">{key}</span> <Until at={at} />
+        </div>
+      ))}
+      {grants.map(({ grant }) => (
+        <div key={grant.id}>
+          <Until at={grant.expires_at} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Who is no member and reaches a cluster all the same. */
+function Others({ grants }: { grants: readonly Grant[] }) {
+  const { orgID } = useWho();
+  return (
+    <Panel
+      title="Not members, with a Kubernetes grant"
+      tools={
+        <AsCommand
+          api="Business"
+          cli="andromeda members grants"
+          operation={`GET /organizations/${orgID}/grants`}
+        />
+      }
+    >
+      <Table
+        name="grants"
+        rows={grants.toSorted(byEnd)}
+        id={({ grant }) => grant.id}
+        text={(one) => `${one.grant.username} ${grantText(one)}`}
+        columns={[
+          {
+            name: 'Address',
+            cell: ({ grant }) => (
+              <Link to="/members/$userId" params={{ userId: grant.user_id }}>
+                {grant.username}
+              </Link>
+            ),
+          },
+          { name: 'Grant', cell: grantText },
+          { name: 'Since', cell: ({ grant }) => <Age at={grant.granted_at} past="" /> },
+          { name: 'Until', cell: ({ grant }) => <Until at={grant.expires_at} /> },
+        ]}
+      />
+    </Panel>
   );
 }
 
@@ -179,15 +343,20 @@ function Mark({ way }: { way: Way }) {
   );
 }
 
-function exportRows(rows: readonly Row[], catalog: Catalog): void {
+function exportRows(rows: readonly Row[], catalog: readonly Permission[]): void {
   const keys = catalog.map(({ key }) => key);
-  const head = ['address', 'user name', 'role', 'since', ...keys];
+  const head = ['address', 'user name', 'role', 'since', ...keys, 'grants', 'until'];
   const body = rows.map((row) => [
     row.member.email,
     row.member.organization_username.username,
     row.member.role,
     row.member.created_at,
     ...keys.map((key) => wayTo(key, row, catalog) ?? ''),
+    row.grants.map(grantText).join('; '),
+    [
+      ...row.ends.map(([key, at]) => `${key} ${at}`),
+      ...row.grants.map(({ grant }) => grant.expires_at ?? 'open'),
+    ].join('; '),
   ]);
   save('members.csv', 'text/csv', csv([head, ...body]));
 }

@@ -1,158 +1,217 @@
-/** Adding members, what one may do, and ending a membership. */
-import { useState } from 'react';
+/** What a member may do, their role, and ending a membership; each shows what it does before it is saved. */
+import { useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
 import { bodyOf, business } from '../api.ts';
-import type { Row } from '../pages/members.tsx';
+import type { MemberChange } from '../people.ts';
 import { useWho } from '../who.tsx';
+import { Consequences, usePlan } from './consequences.tsx';
 import { AsCommand } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
+import { type Permission, PermissionChoice } from './permission-choice.tsx';
 import { WriteForm, type WriteHeaders } from './write.tsx';
 
-const mostAtOnce = 100;
+/** Who is changed, as far as a form must know. */
+export interface Subject {
+  userId: string;
+  email: string;
+  role: 'owner' | 'admin' | 'member';
+  granted: readonly string[];
+}
 
-export function AddMembers({ close }: { close: () => void }) {
+/** The plan of one change, and what to do once it is made: follow it, where the clusters have something to do. */
+function useChange(subject: Subject, change: MemberChange | undefined, close: () => void) {
   const { orgID } = useWho();
-  const [text, setText] = useState('');
-  const [role, setRole] = useState<'member' | 'admin'>('member');
-  const addresses = [...new Set(text.split(/[\s,;]+/).filter((one) => /^[^@\s]+@[^@\s]+$/.test(one)))];
-  const body = addresses.length > 0 && addresses.length <= mostAtOnce ? { addresses, role } : undefined;
-  const send = async (wanted: { addresses: string[]; role: typeof role }, header: WriteHeaders) => {
-    // One after the other, each with a key of its own: where one is refused, those before it are members.
-    for (const email of wanted.addresses) {
-      const own = { ...header, 'Idempotency-Key': `${header['Idempotency-Key']}/${email}` };
-      const params = { path: { orgID }, header: own };
-      bodyOf(
-        await business.POST('/organizations/{orgID}/members', { params, body: { email, role: wanted.role } }),
-      );
-    }
+  const navigate = useNavigate();
+  const consequences = usePlan(change ? [change] : []);
+  const isPossible = consequences.plan?.changes.every(({ result }) => result === 'planned') ?? false;
+  const isFollowed = (consequences.plan?.clusters.length ?? 0) > 0;
+  const wasFollowed = useRef(false);
+  return {
+    consequences,
+    isPossible,
+    topics: [`members/${orgID}`],
+    /** As it is sent: what the plan said then counts. */
+    noteSending: () => {
+      wasFollowed.current = isFollowed;
+    },
+    onDone: () => {
+      close();
+      if (wasFollowed.current) void navigate({ to: '/members/change', search: { people: subject.userId } });
+    },
   };
-  return (
-    <Dialog title="Add members" onClose={close}>
-      <WriteForm
-        write={{ form: `members.add.${orgID}`, send, topics: [`members/${orgID}`], onDone: close }}
-        body={body}
-        label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
-        usualReason="Joins the organization"
-        cancel={close}
-      >
-        <label htmlFor="addresses">
-          Addresses <span className="soft">(one or several)</span>
-        </label>
-        <textarea
-          id="addresses"
-          rows={4}
-          value={text}
-          required
-          onChange={(event) => setText(event.target.value)}
-        />
-        <label htmlFor="role">Role</label>
-        <select id="role" value={role} onChange={(event) => setRole(event.target.value as typeof role)}>
-          <option value="member">Member: what you grant</option>
-          <option value="admin">Admin: everything, but for owners</option>
-        </select>
-        <p className="soft small">
-          Who has no account gets one, and signs in with that address. Nothing restarts until you grant a
-          permission.
-        </p>
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli="andromeda members add cy@physics.example"
-        operation={`POST /organizations/${orgID}/members`}
-      />
-    </Dialog>
-  );
 }
 
 export function ChangePermissions({
-  row: { member, granted = [] },
+  subject,
   catalog,
   close,
 }: {
-  row: Row;
-  catalog: readonly { key: string; description: string }[];
+  subject: Subject;
+  catalog: readonly Permission[];
   close: () => void;
 }) {
   const { orgID } = useWho();
+  const { userId, email, granted } = subject;
   const [wanted, setWanted] = useState<readonly string[]>(granted);
-  const send = (body: { permissions: string[] }, header: WriteHeaders) =>
-    business
+  const gained = wanted.filter((key) => !granted.includes(key));
+  const lost = granted.filter((key) => !wanted.includes(key));
+  const permissions = wanted.toSorted();
+  const isOther = gained.length + lost.length > 0;
+  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
+    subject,
+    isOther ? { change: 'permissions', user_id: userId, permissions } : undefined,
+    close,
+  );
+  const send = (body: { permissions: string[] }, header: WriteHeaders) => {
+    noteSending();
+    return business
       .PUT('/organizations/{orgID}/members/{userID}/permissions', {
-        params: { path: { orgID, userID: member.user_id }, header },
+        params: { path: { orgID, userID: userId }, header },
         body,
       })
       .then(bodyOf);
-  const toggle = (key: string) =>
-    setWanted(wanted.includes(key) ? wanted.filter((one) => one !== key) : [...wanted, key]);
-  const gained = wanted.filter((key) => !granted.includes(key));
-  const lost = granted.filter((key) => !wanted.includes(key));
+  };
   return (
-    <Dialog title={`What ${member.email} may do`} onClose={close}>
+    <Dialog title={`What ${email} may do`} onClose={close}>
       <WriteForm
-        write={{
-          form: `members.permissions.${member.user_id}`,
-          send,
-          topics: [`members/${orgID}`],
-          onDone: close,
-        }}
-        body={gained.length + lost.length > 0 ? { permissions: wanted.toSorted() } : undefined}
+        write={{ form: `members.permissions.${userId}`, send, topics, onDone }}
+        body={isOther ? { permissions } : undefined}
         label="Save"
+        isWaiting={!isPossible}
         cancel={close}
       >
-        <fieldset>
-          <legend className="hidden">Permissions</legend>
-          {catalog.map(({ key, description }) => (
-            <label key={key} className="check">
-              <input type="checkbox" checked={wanted.includes(key)} onChange={() => toggle(key)} />
-              <span>
-                <code>{key}</code> <span className="soft">{description}</span>
-              </span>
-            </label>
-          ))}
-        </fieldset>
+        <PermissionChoice catalog={catalog} wanted={wanted} onChange={setWanted} />
         <p role="status">
           {gained.length > 0 && <>Gains {gained.join(', ')}. </>}
           {lost.length > 0 && <>Loses {lost.join(', ')}: what is open by it ends.</>}
         </p>
+        <Consequences of={consequences} />
       </WriteForm>
       <AsCommand
         api="Business"
-        cli={`andromeda members grant ${member.email} ${gained.join(' ') || 'clusters.read'}`}
-        operation={`PUT /organizations/${orgID}/members/${member.user_id}/permissions`}
+        cli={`andromeda members ${lost.length > 0 ? 'revoke' : 'grant'} ${email} ${[...lost, ...gained].join(' ') || 'clusters.read'}`}
+        operation={`PUT /organizations/${orgID}/members/${userId}/permissions`}
       />
     </Dialog>
   );
 }
 
-export function RemoveMember({ row: { member }, close }: { row: Row; close: () => void }) {
-  const { orgID } = useWho();
-  const send = (_body: object, header: WriteHeaders) =>
-    business
-      .POST('/organizations/{orgID}/members/{userID}/remove', {
-        params: { path: { orgID, userID: member.user_id }, header },
+const roles = {
+  member: 'Member: what is granted',
+  admin: 'Admin: everything, but for owners',
+  owner: 'Owner: everything',
+} as const;
+
+export function ChangeRole({ subject, close }: { subject: Subject; close: () => void }) {
+  const { orgID, membership, me } = useWho();
+  const { userId, email } = subject;
+  const [role, setRole] = useState(subject.role);
+  const isOther = role !== subject.role;
+  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
+    subject,
+    isOther ? { change: 'role', user_id: userId, role } : undefined,
+    close,
+  );
+  const send = (body: { role: Subject['role'] }, header: WriteHeaders) => {
+    noteSending();
+    return business
+      .PUT('/organizations/{orgID}/members/{userID}/role', {
+        params: { path: { orgID, userID: userId }, header },
+        body,
       })
       .then(bodyOf);
+  };
   return (
-    <Dialog title={`Remove ${member.email}?`} onClose={close}>
-      <p>
-        Their accounts are locked, open sessions end, and jobs on clusters may be cancelled. Homes are kept.
-      </p>
+    <Dialog title={`The role of ${email}`} onClose={close}>
       <WriteForm
-        write={{
-          form: `members.remove.${member.user_id}`,
-          send,
-          topics: [`members/${orgID}`],
-          onDone: close,
-        }}
+        write={{ form: `members.role.${userId}`, send, topics, onDone }}
+        body={isOther ? { role } : undefined}
+        label="Save"
+        isWaiting={!isPossible}
+        cancel={close}
+      >
+        <label htmlFor="new-role">Role</label>
+        <select
+          id="new-role"
+          data-first
+          value={role}
+          onChange={(event) => setRole(event.target.value as Subject['role'])}
+        >
+          {(['member', 'admin', 'owner'] as const)
+            .filter((one) => one !== 'owner' || membership?.role === 'owner')
+            .map((one) => (
+              <option key={one} value={one}>
+                {roles[one]}
+              </option>
+            ))}
+        </select>
+        {isOther && role === 'member' && <p>They hold nothing then, until you grant it.</p>}
+        {isOther && role !== 'member' && subject.granted.length > 0 && (
+          <p>What was granted to them one by one is gone then: the role includes it.</p>
+        )}
+        {isOther && userId === me.user.id && <p>This is your own role.</p>}
+        <Consequences of={consequences} />
+      </WriteForm>
+      <AsCommand
+        api="Business"
+        cli={`andromeda members role ${email} ${role}`}
+        operation={`PUT /organizations/${orgID}/members/${userId}/role`}
+      />
+    </Dialog>
+  );
+}
+
+export function RemoveMember({
+  subject,
+  grants,
+  close,
+}: {
+  subject: Subject;
+  /** How many live grants they hold, which stay. */
+  grants: number;
+  close: () => void;
+}) {
+  const { orgID, me } = useWho();
+  const { userId, email } = subject;
+  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
+    subject,
+    { change: 'remove', user_id: userId },
+    close,
+  );
+  const send = (_body: object, header: WriteHeaders) => {
+    noteSending();
+    return business
+      .POST('/organizations/{orgID}/members/{userID}/remove', {
+        params: { path: { orgID, userID: userId }, header },
+      })
+      .then(bodyOf);
+  };
+  return (
+    <Dialog title={`Remove ${email}?`} onClose={close}>
+      <WriteForm
+        write={{ form: `members.remove.${userId}`, send, topics, onDone }}
         body={{}}
         label="Remove"
         usualReason="Left the organization"
         danger
+        isWaiting={!isPossible}
         cancel={close}
-      />
+      >
+        {userId === me.user.id && <p>This is you.</p>}
+        {grants > 0 && (
+          <p>
+            {grants === 1
+              ? 'A Kubernetes grant of theirs stays'
+              : `${grants} Kubernetes grants of theirs stay`}
+            : an operator of the installation gave it, and revokes it.
+          </p>
+        )}
+        <Consequences of={consequences} />
+      </WriteForm>
       <AsCommand
         api="Business"
-        cli={`andromeda members remove ${member.email} --reason 'left the lab'`}
-        operation={`POST /organizations/${orgID}/members/${member.user_id}/remove`}
+        cli={`andromeda members remove ${email} --reason 'left the lab'`}
+        operation={`POST /organizations/${orgID}/members/${userId}/remove`}
       />
     </Dialog>
   );

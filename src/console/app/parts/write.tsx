@@ -4,7 +4,7 @@
  * all end in one change.
  */
 import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useId, useState } from 'react';
+import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { NoAnswer, queryClient } from '../api.ts';
 import { Problem } from './page.tsx';
 
@@ -96,6 +96,7 @@ export function WriteForm<Body>({
   label,
   usualReason = '',
   danger = false,
+  isWaiting = false,
   children,
   cancel,
 }: {
@@ -105,16 +106,24 @@ export function WriteForm<Body>({
   label: string;
   usualReason?: string;
   danger?: boolean;
+  /** Something must be shown before it can be sent. */
+  isWaiting?: boolean;
   children?: ReactNode;
   cancel?: () => void;
 }) {
   const id = useId();
   const [reason, setReason] = useState(usualReason);
   const mutation = useWrite(write);
+  // The second click of two can come before the button is drawn anew.
+  const isSending = useRef(false);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (body === undefined || mutation.isPending) return;
-    mutation.mutate({ body, reason: reason.trim() || usualReason });
+    if (body === undefined || isWaiting || isSending.current) return;
+    isSending.current = true;
+    const onSettled = () => {
+      isSending.current = false;
+    };
+    mutation.mutate({ body, reason: reason.trim() || usualReason }, { onSettled });
   };
   return (
     <form className="write" onSubmit={submit}>
@@ -138,7 +147,11 @@ export function WriteForm<Body>({
       </datalist>
       {mutation.error && <Problem error={mutation.error} />}
       <div className="buttons">
-        <button type="submit" className={danger ? 'danger' : undefined} disabled={mutation.isPending}>
+        <button
+          type="submit"
+          className={danger ? 'danger' : undefined}
+          disabled={isWaiting || mutation.isPending}
+        >
           {mutation.isPending ? 'Sending…' : label}
         </button>
         {cancel && (

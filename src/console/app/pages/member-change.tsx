@@ -1,0 +1,111 @@
+/** A change of people, followed until every cluster has it. Its address names them, so that it can be looked at again. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useSearch } from '@tanstack/react-router';
+import { AsCommand } from '../parts/copy.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { State } from '../parts/state.tsx';
+import { Strip } from '../parts/strip.tsx';
+import { Age, Reported } from '../parts/time.tsx';
+import { type Delivery, type Person, progressOf, readAccessOf } from '../people.ts';
+import { readClusters } from '../reads.ts';
+import { useWho } from '../who.tsx';
+
+export function MemberChangePage() {
+  const { orgID } = useWho();
+  const { people = '' } = useSearch({ from: '/frame/members/change' });
+  const ids = people.split(',').filter(Boolean);
+  const clusters = useQuery(readClusters(orgID));
+  const access = useQuery({
+    ...readAccessOf(orgID, ids, clusters.data?.map(({ id }) => id) ?? []),
+    enabled: ids.length > 0 && clusters.data !== undefined,
+  });
+  return (
+    <Page
+      title="A change, on its way"
+      sentence={access.data && <Sentence people={access.data.people} clusters={access.data.clusters} />}
+      actions={<Link to="/members">Members</Link>}
+    >
+      {ids.length === 0 ? (
+        <Empty action={<Link to="/members">Members</Link>}>This address names nobody.</Empty>
+      ) : (
+        <Loaded of={access}>
+          {(known) => (
+            <>
+              <Who people={known.people} ids={ids} />
+              {known.clusters.map((cluster) => (
+                <OnCluster key={cluster.cluster_id} people={known.people} cluster={cluster} />
+              ))}
+            </>
+          )}
+        </Loaded>
+      )}
+    </Page>
+  );
+}
+
+function Sentence({ people, clusters }: { people: readonly Person[]; clusters: readonly Delivery[] }) {
+  const there = clusters.filter((one) => progressOf(people, one).isThere).length;
+  if (people.length === 0) return <>Nobody of these belongs to the organization.</>;
+  if (clusters.length === 0) return <>There is no cluster in service that would have to know.</>;
+  if (there === clusters.length)
+    return <>{there === 1 ? 'The cluster has' : `All ${there} clusters have`} what was changed.</>;
+  return (
+    <>
+      {there} of {clusters.length} clusters have what was changed.
+    </>
+  );
+}
+
+function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[] }) {
+  const { orgID } = useWho();
+  return (
+    <Panel
+      title={people.length === 1 ? 'Who' : `${people.length} people`}
+      tools={
+        <AsCommand
+          api="Business"
+          cli={`andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`}
+          operation={`GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`}
+        />
+      }
+    >
+      <ul className="plain">
+        {people.map((person) => (
+          <li key={person.user_id}>
+            <Link to="/members/$userId" params={{ userId: person.user_id }}>
+              {person.email}
+            </Link>{' '}
+            <span className="soft">
+              {person.is_member ? person.role : 'not a member'}
+              {person.username !== undefined && `, ${person.username}`}
+              {person.changed_at !== undefined && (
+                <>
+                  , changed <Age at={person.changed_at} />
+                </>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function OnCluster({ people, cluster }: { people: readonly Person[]; cluster: Delivery }) {
+  const { steps, missing, isThere } = progressOf(people, cluster);
+  return (
+    <Panel
+      title={
+        <Link to="/clusters/$clusterId/people" params={{ clusterId: cluster.cluster_id }}>
+          {cluster.cluster_name}
+        </Link>
+      }
+      tools={isThere ? <State kind="good">There</State> : <State kind="busy">On its way</State>}
+    >
+      <Strip steps={steps} missing={missing} />
+      <p className="soft small">
+        Last report: <Reported clusterId={cluster.cluster_id} at={cluster.observed_at} />
+      </p>
+    </Panel>
+  );
+}

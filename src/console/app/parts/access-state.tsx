@@ -1,0 +1,79 @@
+/** What somebody reaches on one cluster, as marks and words. */
+import { type OnCluster, opensText, type Way, wayText } from '../people.ts';
+import { type Kind, State } from './state.tsx';
+import { Age } from './time.tsx';
+
+const slurmKinds: Record<NonNullable<OnCluster['slurm']>['state'], Kind> = {
+  applied: 'good',
+  pending: 'busy',
+  failed: 'bad',
+  unknown: 'warn',
+};
+const accounts = { ready: 'account', waiting_for_key: 'waits for a key', none: 'no account' } as const;
+const words = {
+  applied: 'there',
+  pending: 'on its way',
+  failed: 'failed',
+  unknown: 'not known',
+  none: 'none',
+} as const;
+
+export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
+  return (
+    <>
+      {slurm && (
+        <div>
+          <State
+            kind={slurm.state === 'applied' && slurm.account !== 'ready' ? 'none' : slurmKinds[slurm.state]}
+          >
+            Slurm: {accounts[slurm.account]}
+            {slurm.state !== 'applied' && `, ${words[slurm.state]}`}
+          </State>
+          {slurm.message !== undefined && <div className="soft long">{slurm.message}</div>}
+        </div>
+      )}
+      {kubernetes && (
+        <div>
+          <State kind={kubernetes.state === 'none' ? 'none' : slurmKinds[kubernetes.state]}>
+            Kubernetes: {words[kubernetes.state]}
+          </State>
+          {kubernetes.message !== undefined && <div className="soft long">{kubernetes.message}</div>}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** When a way ends by itself. */
+export function Until({ at }: { at: string | undefined }) {
+  return at === undefined ? <span className="soft">open</span> : <Age at={at} />;
+}
+
+export function WayIn({ way }: { way: Way }) {
+  return (
+    <span>
+      {opensText[way.opens]} <span className="soft">({wayText(way)})</span>
+    </span>
+  );
+}
+
+/** Why somebody cannot log in at the moment, said of them. */
+const obstacles: Record<string, string> = {
+  key_revoked: 'They have no key that is in use.',
+  access_removed: 'They have no SSH access.',
+  sign_in_lapsed: 'They have not signed in for too long; signing in brings it back.',
+  key_lapsed: 'Their keys are too old; a new one brings it back.',
+  cluster_inactive: 'The cluster is not in service.',
+  named_user_required: 'They have no user name here.',
+  no_keys: 'They have registered no SSH key yet.',
+  no_login_nodes: 'The cluster has no login nodes.',
+  access_not_projected: 'The cluster has not been told of them yet.',
+  gateway_unavailable: 'No login node answers.',
+  observation_stale: 'The cluster has not reported for minutes, and nobody is let in until it does.',
+  projection_pending: 'The cluster has not applied their keys yet.',
+  projection_failed: 'The cluster could not apply the list.',
+};
+
+export function obstacleText(obstacle: string): string {
+  return obstacles[obstacle] ?? obstacle;
+}

@@ -1,0 +1,133 @@
+/** What a change of members would do on the clusters, shown before it is saved. */
+import { useIsMutating, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
+import { useWho } from '../who.tsx';
+import { Problem } from './page.tsx';
+import { State } from './state.tsx';
+
+const pauseMs = 250;
+
+/** The plan of these changes; undefined while there is none, as while somebody types. */
+export function usePlan(changes: MemberChange[]) {
+  const { orgID } = useWho();
+  const wanted = JSON.stringify(changes);
+  const [settled, setSettled] = useState(wanted);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(wanted), pauseMs);
+    return () => clearTimeout(timer);
+  }, [wanted]);
+  // While a change is being made, what it would do is not asked again: it would say that it is made already.
+  const isSending = useIsMutating() > 0;
+  const plan = useQuery({
+    ...readPlan(orgID, JSON.parse(settled) as MemberChange[]),
+    enabled: settled !== '[]' && !isSending,
+  });
+  const isCurrent = settled === wanted && changes.length > 0;
+  return {
+    plan: isCurrent ? plan.data : undefined,
+    error: isCurrent ? plan.error : null,
+    isWaiting: changes.length > 0 && (!isCurrent || plan.isPending),
+  };
+}
+
+export function Consequences({ of: { plan, error, isWaiting } }: { of: ReturnType<typeof usePlan> }) {
+  return (
+    <section className="plan" aria-label="What it does" aria-busy={isWaiting}>
+      <h3>What it does</h3>
+      {error ? (
+        <Problem error={error} />
+      ) : (
+        <div role="status">
+          {plan ? <Effects plan={plan} /> : <p className="soft">{isWaiting ? 'Looking…' : 'Nothing yet.'}</p>}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Effects({ plan: { changes, clusters } }: { plan: MemberPlan }) {
+  const refused = changes.filter(({ result }) => result === 'refused');
+  const made = changes.filter((one) => one.new_account && one.result === 'planned');
+  return (
+    <>
+      {refused.length > 0 && (
+        <ul>
+          {refused.map((one) => (
+            <li key={one.email + (one.user_id ?? '')}>
+              <State kind="warn">Not possible</State> {one.message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {made.length > 0 && (
+        <p>
+          {made.length === 1 ? 'An account is made for ' : `${made.length} accounts are made: `}
+          {made.map(({ email, username }) => `${email} (${username})`).join(', ')}.
+        </p>
+      )}
+      {clusters.map((one) => (
+        <OnCluster key={one.cluster_id} effect={one} />
+      ))}
+      {clusters.length === 0 && changes.length > refused.length && (
+        <p>Nothing changes on the clusters: no account, no restart, no job, no session.</p>
+      )}
+    </>
+  );
+}
+
+const parts = {
+  login: 'login nodes',
+  controller: 'the Slurm controller',
+  accounting: 'accounting',
+  compute: 'compute nodes one at a time',
+} as const;
+
+function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
+  const { added, removed, waiting_for_key: waiting, restarts, rollout, kubernetes } = effect;
+  const { ended_jobs: jobs, ended_sessions: sessions } = effect;
+  const isSlurm = added.length + removed.length > 0;
+  const users = [...new Set(sessions.map(({ username }) => username))];
+  return (
+    <div className="effect">
+      <h4>{effect.cluster_name}</h4>
+      <ul>
+        {added.length > 0 && <li>Login accounts that appear: {added.join(', ')}.</li>}
+        {removed.length > 0 && <li>Login accounts that go: {removed.join(', ')}. Their homes stay.</li>}
+        {waiting.length > 0 && (
+          <li>
+            {waiting.join(', ')} {waiting.length === 1 ? 'gets' : 'get'} a login account with a first SSH key.
+          </li>
+        )}
+        {restarts.length > 0 && <li>Restarts: {restarts.map((part) => parts[part]).join(', then ')}.</li>}
+        {isSlurm && restarts.length === 0 && (
+          <li>Nothing restarts{rollout === 'live' && ' (rollout: live)'}.</li>
+        )}
+        {sessions.length > 0 && (
+          <li>
+            <State kind="warn">Ends</State> {sessions.length} open SSH{' '}
+            {sessions.length === 1 ? 'session' : 'sessions'}, of {users.join(', ')}.
+          </li>
+        )}
+        {jobs.length > 0 && (
+          <li>
+            <State kind="warn">Ends</State> {jobs.length} running {jobs.length === 1 ? 'job' : 'jobs'}:{' '}
+            {jobs
+              .slice(0, mostJobs)
+              .map(({ id, user, name }) => `${id} ${name} (${user})`)
+              .join(', ')}
+            {jobs.length > mostJobs && ` and ${jobs.length - mostJobs} more`}.
+          </li>
+        )}
+        {isSlurm && jobs.length === 0 && <li>No running job ends.</li>}
+        {kubernetes.map(({ username, before, after }) => (
+          <li key={username}>
+            Kubernetes: {username} from {before ?? 'nothing'} to {after ?? 'nothing'}.
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const mostJobs = 10;

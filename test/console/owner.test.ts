@@ -1,0 +1,293 @@
+/** An owner: who reaches what, who joins and leaves, what that does before it is saved, and the change until every cluster has it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { Lab } from '../../src/domain/lab.ts';
+import { alpha, beta, eventually, physics } from '../support/app.ts';
+import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
+import { checkPage, show, withPageOf } from './page.ts';
+
+const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
+const [alphaCluster, betaCluster] = physics.clusters ?? [];
+if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
+const lab: Lab = {
+  ...physics,
+  users: [...(physics.users ?? []), { email: 'bob@physics.example', name: `Bob ${evil}` }],
+  clusters: [alphaCluster, betaCluster],
+  grants: [
+    {
+      user: 'guest@elsewhere.example',
+      cluster: 'beta',
+      relation: 'kubernetes.developer',
+      namespace: 'ml',
+      expiresAt: '2999-01-01T00:00:00Z',
+    },
+    { user: 'bob@physics.example', cluster: 'beta', relation: 'kubernetes.viewer' },
+  ],
+};
+
+let app: ConsoleApp;
+let browser: Browser;
+let ada: CookieBrowser;
+before(async () => {
+  if (noBrowser) return;
+  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
+  ada = await signIn(app, 'ada');
+  const bob = await signIn(app, 'bob');
+  const headers = { 'content-type': 'application/json', 'idempotency-key': '1', 'audit-reason': 'a test' };
+  const body = JSON.stringify({ public_key: newPublicKey() });
+  assert.equal((await bob.call('/api/business/me/ssh-keys', { method: 'POST', headers, body })).status, 201);
+});
+after(async () => {
+  if (noBrowser) return;
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+});
+
+const withAda = (use: (page: Page) => Promise<void>) => withPageOf({ app, browser }, 'ada', use);
+
+// biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
+async function read(path: string): Promise<any> {
+  const response = await ada.call(`/api/business${path}`);
+  assert.equal(response.status, 200, path);
+  return response.json();
+}
+
+async function organizationOf(): Promise<string> {
+  return (await read('/me')).default_org_id;
+}
+
+async function members(): Promise<Map<string, { user_id: string; role: string }>> {
+  const { members: list } = await read(`/organizations/${await organizationOf()}/members`);
+  return new Map(list.map((one: { email: string }) => [one.email, one]));
+}
+
+/** How often a write was made, as the audit trail has it. */
+async function timesDone(operation: string, target: RegExp): Promise<number> {
+  const entries = await app.test.app.store.read
+    .selectFrom('audit_entries')
+    .select('target')
+    .where('operation', '=', operation)
+    .where('result', '=', 'done')
+    .execute();
+  return entries.filter((one) => target.test(one.target)).length;
+}
+
+/** Goes on with the Tab key to what has this name. */
+async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let left = 80; left > 0; left -= 1) {
+    await page.keyboard.press('Tab');
+    const text = await page.evaluate(
+      `(() => { const one = document.activeElement; return one.getAttribute('aria-label') ?? (one.labels?.[0] ?? one).textContent; })()`,
+    );
+    if (name.test(String(text))) return;
+  }
+  assert.fail(`the Tab key does not reach ${name}`);
+}
+
+const there = 'All 2 clusters have what was changed.';
+
+test('with the keyboard alone: somebody joins with a permission, somebody leaves, and each change is followed', {
+  skip: noBrowser,
+}, async () => {
+  await withAda(async (page) => {
+    const press = (key: string) => page.keyboard.press(key);
+    await press('Control+k');
+    await page.keyboard.type('members');
+    await page.getByRole('option', { name: 'Members' }).waitFor();
+    await press('Enter');
+    await page.getByText('3 members, 1 of them owner or admin.').waitFor();
+    await tabTo(page, /^Add members$/);
+    await press('Enter');
+    // The field has the focus.
+    await page.getByRole('dialog', { name: 'Add members' }).waitFor();
+    await page.keyboard.type('Cy Young <CY@physics.example>, bob@physics.example');
+    await page.getByText('2 addresses.').waitFor();
+    await tabTo(page, /^clusters\.ssh Log in/);
+    await press('Space');
+    await page.getByText('bob@physics.example is a member already.').waitFor();
+    await page.getByText('An account is made for cy@physics.example (cy).').waitFor();
+    await page.getByText('cy gets a login account with a first SSH key.').waitFor();
+    await page.getByRole('button', { name: 'Add', exact: true }).and(page.locator(':enabled')).waitFor();
+    await tabTo(page, /^Add$/);
+    await press('Enter');
+    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByText(there).waitFor();
+    // Its address is all that it needs.
+    await page.reload();
+    await page.getByText(there).waitFor();
+    const { user_id: cy = '' } = (await members()).get('cy@physics.example') ?? {};
+    assert.equal(new URL(page.url()).searchParams.get('people'), cy);
+    const person = await read(`/organizations/${await organizationOf()}/members/${cy}/permissions`);
+    assert.deepEqual(person.permissions, ['clusters.ssh']);
+
+    await tabTo(page, /^Members$/);
+    await press('Enter');
+    await page.getByText('4 members').waitFor();
+    await tabTo(page, /^Change bob@/);
+    await press('Enter');
+    await page.getByRole('dialog', { name: 'Change bob@physics.example' }).waitFor();
+    await tabTo(page, /^Remove…$/);
+    await press('Enter');
+    await page.getByText('Login accounts that go: bob. Their homes stay.').waitFor();
+    await page.getByText('Restarts: login nodes, then the Slurm controller').waitFor();
+    await page.getByText('A Kubernetes grant of theirs stays').waitFor();
+    await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator(':enabled')).waitFor();
+    await tabTo(page, /^Remove$/);
+    await press('Enter');
+    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByText(there).waitFor();
+    await page.getByText('not a member').waitFor();
+    assert.equal(await timesDone('removeMember', /./), 1);
+  });
+});
+
+test('a double click and a lost connection end in one change; a batch that goes half way says so, and is tried again', {
+  skip: noBrowser,
+}, async () => {
+  await withAda(async (page) => {
+    const orgId = await organizationOf();
+    await show(page, '/members');
+    await page.getByRole('button', { name: 'Add members' }).click();
+    await page.getByLabel('Addresses').fill('dee@physics.example\nfay@physics.example;gus@physics.example');
+    const button = page.getByRole('button', { name: 'Add 3 people' });
+    await button.and(page.locator(':enabled')).waitFor();
+    // The first arrives, and its answer is lost; the connection is away for one more.
+    const lost = new Set<string>();
+    await page.route('**/organizations/*/members', async (route) => {
+      const { email } = (route.request().postDataJSON() ?? {}) as { email?: string };
+      if (email === undefined || lost.has(email)) return route.fallback();
+      lost.add(email);
+      if (email === 'dee@physics.example') {
+        const headers = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' };
+        assert.equal((await route.fetch({ headers })).status(), 201);
+        return route.abort('connectionreset');
+      }
+      if (email !== 'fay@physics.example') return route.fallback();
+      // Somebody else adds her meanwhile.
+      const headers = {
+        'content-type': 'application/json',
+        'idempotency-key': 'fay',
+        'audit-reason': 'a test',
+      };
+      const body = JSON.stringify({ email });
+      const path = `/api/business/organizations/${orgId}/members`;
+      assert.equal((await ada.call(path, { method: 'POST', headers, body })).status, 201);
+      return route.abort('connectionrefused');
+    });
+    await button.dblclick();
+    const outcome = page.getByRole('alert');
+    await outcome.getByText('2 of 3 are members now.').waitFor();
+    await outcome.getByText('fay@physics.example: fay@physics.example is a member already.').waitFor();
+    await outcome.getByText('In: dee@physics.example, gus@physics.example.').waitFor();
+    assert.equal(await page.getByLabel('Addresses').inputValue(), 'fay@physics.example');
+    // Tried again with the others as well: nobody is added twice.
+    await page.getByLabel('Addresses').fill('dee@physics.example, fay@physics.example, hal@physics.example');
+    await page.getByText('dee@physics.example is a member already.').waitFor();
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByText('3 people').waitFor();
+    await page.unroute('**/organizations/*/members');
+    const known = await members();
+    for (const name of ['dee', 'fay', 'gus', 'hal']) {
+      assert.ok(known.has(`${name}@physics.example`));
+      assert.equal(await timesDone('addMember', new RegExp(`${name}@`)), 1, name);
+    }
+
+    // The connection is cut after the request, and the page is loaded anew before there is an answer.
+    const { user_id: gus = '' } = known.get('gus@physics.example') ?? {};
+    await show(page, `/members/${gus}`);
+    await page.getByRole('button', { name: 'Role…' }).click();
+    await page.getByLabel('Role', { exact: true }).selectOption('admin');
+    const arrived = Promise.withResolvers<void>();
+    await page.route('**/role', async (route) => {
+      const headers = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' };
+      await route.fetch({ headers });
+      arrived.resolve();
+      await route.abort('connectionreset').catch(() => {});
+    });
+    await page.getByLabel('Why').fill('Helps out');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await arrived.promise;
+    await page.unroute('**/role');
+    await page.reload();
+    await page.getByText('An admin who reaches 2 of 2 clusters.').waitFor();
+    assert.equal(await timesDone('setMemberRole', new RegExp(gus)), 1);
+    // The last owner stays, whoever asks.
+    await show(page, `/members/${known.get('ada@physics.example')?.user_id}`);
+    await page.getByRole('button', { name: 'Role…' }).click();
+    await page.getByLabel('Role', { exact: true }).selectOption('member');
+    await page.getByText('This is the last owner.').waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled());
+  });
+});
+
+test('who reaches what, by which way and until when: people, one person, one cluster, each as a file too', {
+  skip: noBrowser,
+}, async () => {
+  const orgId = await organizationOf();
+  const { grants } = await read(`/organizations/${orgId}/grants`);
+  const idOf = (email: string): string =>
+    grants.find(({ grant }: { grant: { username: string } }) => grant.username === email)?.grant.user_id;
+  const [bob, guest] = [idOf('bob@physics.example'), idOf('guest@elsewhere.example')];
+  await eventually(
+    () => read(`/organizations/${orgId}/access?user_ids=${guest}`),
+    ({ people }) => people[0].clusters[1].kubernetes.state === 'applied',
+  );
+  await withAda(async (page) => {
+    await show(page, '/members');
+    await page.getByText('Not members, with a Kubernetes grant').waitFor();
+    const row = page.getByRole('row').filter({ hasText: 'guest@elsewhere.example' });
+    await row.getByText('beta/ml: developer').waitFor();
+    await row.getByText(/^in \d+ d$/).waitFor();
+    assert.match(await saved(page), /"address","user name","role".*"grants","until"/);
+
+    await row.getByRole('link').click();
+    await page.getByText('Not a member who reaches 1 of 2 clusters.').waitFor();
+    await page.getByText('Kubernetes: there').waitFor();
+    assert.match(await saved(page), /"guest@elsewhere.example","beta","kubernetes","grant"/);
+    await show(page, `/members/${bob}`);
+    await page.getByText(`Bob ${evil}`).first().waitFor();
+    await page.getByText('SHA256:').first().waitFor();
+
+    await page.getByRole('link', { name: 'beta' }).first().click();
+    await page.getByRole('heading', { name: 'Who reaches beta' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'guest@' }).getByText('grant: developer in ml').waitFor();
+    assert.match(await saved(page), /"beta","ada@physics.example","ada","kubernetes.admin","role"/);
+
+    for (const path of [
+      `/members/${bob}`,
+      `/members/change?people=${bob},${guest}`,
+      `/clusters/${alpha}/people`,
+      `/clusters/${beta}/people`,
+    ]) {
+      await show(page, path);
+      await page.locator('.panel').first().waitFor();
+      await checkPage(page, path);
+      assert.equal(await page.evaluate('window.hit'), undefined, path);
+      assert.equal(await page.locator('img').count(), 0, path);
+    }
+    await show(page, '/members');
+    await page.getByRole('button', { name: 'Add members' }).click();
+    await page.getByLabel('Addresses').fill(`${evil} zed@physics.example`);
+    await page.getByText('An account is made for zed@physics.example').waitFor();
+    await checkPage(page, 'the form for new members');
+    assert.equal(await page.evaluate('window.hit'), undefined);
+  });
+  // Who may not grant sees their own, and nobody else's.
+  await withPageOf({ app, browser }, 'eve', async (page) => {
+    await show(page, `/members/${bob}`);
+    await page.getByText('This needs the permission members.manage').waitFor();
+    await show(page, `/clusters/${alpha}/people`);
+    await page.getByText('sees who reaches a cluster').waitFor();
+  });
+});
+
+async function saved(page: Page): Promise<string> {
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Save as CSV' }).first().click();
+  return readFileSync(await (await download).path(), 'utf8');
+}
