@@ -34,13 +34,12 @@ test('without a sign-in access lapses everywhere, in words, and a sign-in brings
   const access = async () =>
     (await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${orgId}`, { token })).body;
   assert.equal((await me()).notices, undefined);
-  const session = ada.start([ada.target, 'echo up; exec sleep 60']);
-  await session.said;
 
   service.advance(24 * day);
   assert.match((await me()).notices.join(), /lapse on \S+ at \S+ UTC, 30 days after your last sign-in/);
   await eventually(access, ({ ready }) => ready === true);
-  assert.equal(session.child.exitCode, null);
+  const session = ada.start([ada.target, 'echo up; exec sleep 60']);
+  await session.said;
   assert.equal(await mayUseKubernetes(service, userId, orgId), true);
 
   service.advance(7 * day);

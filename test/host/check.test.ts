@@ -212,7 +212,6 @@ test('beside a service that runs, its own ports are its own, and nothing of its 
   await eventually(
     async () => log,
     (text) => text.includes('serve.ready'),
-    30_000,
   );
   const running = check(file);
   assert.equal(running.status, 0, running.lines.join('\n'));

@@ -91,12 +91,12 @@ export async function echoServer(): Promise<{ port: number; server: Server }> {
   return { server, port: typeof address === 'object' && address ? address.port : 0 };
 }
 
-/** Waits until something holds, at most ten seconds. */
+/** Waits until something holds, at most half a minute: other tests run beside this one. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
   what: string | (() => string),
 ): Promise<void> {
-  for (let round = 0; round < 500; round += 1) {
+  for (let round = 0; round < 1_500; round += 1) {
     if (await holds()) return;
     await sleep(20);
   }
