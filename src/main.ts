@@ -45,6 +45,7 @@ async function main(): Promise<void> {
     installService: async (options) => (await import('./host/service.ts')).installService(options),
     upgradeService: async (options) => (await import('./host/upgrade.ts')).upgradeService(options),
     printUnit: async (options) => (await import('./host/service.ts')).printUnit(options),
+    askService: async (options) => (await import('./host/ask-service.ts')).askService(options),
     components: async () => (await import('./app/components.ts')).components(),
   });
 }

@@ -4,7 +4,7 @@
  * from the sources that are in node_modules, for the headers of the Node that they will run in.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Target } from '../build/target.ts';
@@ -26,7 +26,9 @@ export function missingForArm64(): string[] {
 export function prepareArm64(root: string, work: string): Target {
   const node = fetchPackage(root, serverNodeForArm64, join(work, 'node'));
   const keyring = lockedPackage(root, `@napi-rs/keyring-${platform}-gnu`);
-  symlinkSync(join(root, 'node_modules'), join(work, 'node_modules'));
+  // Copies: node-gyp writes beside what it is pointed to.
+  for (const headers of ['nan', 'node-addon-api'])
+    cpSync(join(root, 'node_modules', headers), join(work, 'node_modules', headers), { recursive: true });
   return {
     platform,
     node: join(node, 'bin/node'),

@@ -32,6 +32,8 @@ export interface ClientsOptions {
 }
 
 type Platform = keyof typeof clientNodes;
+const quarantine =
+  'Signed ad hoc; every page was checked. Fetched by a browser, it is in quarantine: xattr -d com.apple.quarantine FILE';
 const libatomic = 'Needs libatomic.so.1 (Debian and Ubuntu: libatomic1).';
 
 /** How each platform's executable comes about, and what is said of it where it was not run. */
@@ -40,19 +42,19 @@ const kinds: Record<Platform, { name: string; note: string }> = {
   'linux-arm64': { name: 'andromeda-linux-arm64', note: libatomic },
   'win32-x64': {
     name: 'andromeda-win32-x64.exe',
-    note: 'Not run before the release: no Windows was there. Not signed by a publisher: SmartScreen may ask.',
+    note: 'Not signed by a publisher: SmartScreen may ask.',
   },
   'darwin-arm64': {
     name: 'andromeda-darwin-arm64',
-    note: 'Not run before the release: no macOS was there. Signed ad hoc; every page was checked. Fetched by a browser, it is in quarantine: xattr -d com.apple.quarantine FILE',
+    note: quarantine,
   },
   'darwin-x64': {
     name: 'andromeda-darwin-x64',
-    note: 'Not run before the release: no macOS was there. Signed ad hoc; every page was checked. Fetched by a browser, it is in quarantine: xattr -d com.apple.quarantine FILE',
+    note: quarantine,
   },
 };
 
-/** Makes the archive of all clients. Throws where one of them does not hold what it should. */
+/** Makes the archive of all clients; resolves to the versions of their Node. Throws where one does not hold what it should. */
 export async function makeClients({
   root,
   work,
@@ -61,7 +63,7 @@ export async function makeClients({
   seconds,
   sign,
   out,
-}: ClientsOptions): Promise<void> {
+}: ClientsOptions): Promise<NodeJS.ProcessVersions> {
   mkdirSync(work, { recursive: true });
   const node = (platform: Platform) => {
     const directory = fetchPackage(root, clientNodes[platform], join(work, `node-${platform}`));
@@ -76,16 +78,18 @@ export async function makeClients({
     const executable = makeExecutable(platform, { packer, base: node(platform), work });
     writeFileSync(file, executable, { mode: 0o755 });
     const ran = tryIt(platform, file, version);
-    const said = ran === undefined ? note : [ran, note].filter((part) => part !== '').join(' ');
     files.push({
       platform,
       name,
       bytes: executable.length,
       sha256: createHash('sha256').update(executable).digest('hex'),
       tested: ran !== undefined,
-      note: said,
+      note: `${ran ?? 'Not run before the release: no such machine was there.'} ${note}`.trimStart(),
     });
   }
+  const versions = JSON.parse(
+    execFileSync(packer, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' }),
+  );
   for (const platform of Object.keys(kinds)) rmSync(join(work, `node-${platform}`), { recursive: true });
   const list = join(work, 'clients.json');
   writeFileSync(list, `${JSON.stringify({ format: 1, version, files }, null, 2)}\n`);
@@ -99,6 +103,7 @@ export async function makeClients({
     ],
     { seconds, gzip: true },
   );
+  return versions;
 }
 
 interface Making {

@@ -51,6 +51,12 @@ export function addInstallation(
     .action(async (options: Omit<ServiceOptions, 'dryRun'>) =>
       finish(await server.printUnit({ ...options, dryRun: true })),
     );
+  service
+    .command('ready')
+    .description('ask the service that runs here whether it serves, as containers do again and again')
+    .addOption(unitConfigOption())
+    .addHelpText('after', example('andromeda service ready --config andromeda.yaml'))
+    .action(async (options: { config: string }) => finish(await server.askService(options)));
 }
 
 function addBackup(program: Command, server: ServerCommands, finish: (status: number) => void): void {

@@ -84,6 +84,8 @@ export interface ServerCommands {
   /** Puts another program in the place of the one that systemd runs. Resolves to the exit status. */
   upgradeService(options: { file: string; config: string }): Promise<number>;
   printUnit(options: ServiceOptions): Promise<number>;
+  /** Says whether the service of a configuration serves. Resolves to the exit status. */
+  askService(options: { config: string }): Promise<number>;
   /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;
 }

@@ -21,4 +21,5 @@ export const noServer: ServerCommands = {
   installService: none,
   printUnit: none,
   upgradeService: none,
+  askService: none,
 };

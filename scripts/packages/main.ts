@@ -1,0 +1,160 @@
+/**
+ * `scripts/release`: what a release consists of, in dist/release (docs/release.md).
+ *
+ *   parts.ts (which, and can they be made here) → the servers (scripts/build, arm64.ts) → deb.ts, image.ts
+ *                                               → clients.ts → SHA256SUMS, and its signature (sign.ts)
+ *
+ * `--only PARTS` makes some of it; `--verify` makes it twice, and fails when a byte differs; `--key FILE` signs.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { buildClient } from '../build/client.ts';
+import { stampOf } from '../build/stamp.ts';
+import { prepareArm64 } from './arm64.ts';
+import { makeClients } from './clients.ts';
+import { makeDeb } from './deb.ts';
+import { fetchPackage, serverNodeForArm64 } from './fetched.ts';
+import { makeImage } from './image.ts';
+import { obstaclesTo, type Part, partsAskedFor, type ServerPart, serversFor } from './parts.ts';
+import { billOfClients, billOfServer } from './sbom.ts';
+import { signFile } from './sign.ts';
+
+const root = join(import.meta.dirname, '../..');
+const { name, version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const seconds = Date.parse(stampOf(root).date) / 1000;
+const architectures = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const;
+const terms = `Andromeda has no public licence. The program carries Node.js, whose terms and those of what it is made of follow; the packages of
+npm's that it is made of are named with their licences in sbom.cdx.json beside this file.
+`;
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    verify: { type: 'boolean', default: false },
+    key: { type: 'string' },
+    out: { type: 'string' },
+  },
+});
+const out = resolve(values.out ?? join(root, 'dist/release'));
+const key = values.key && resolve(values.key);
+
+try {
+  process.exitCode = await release();
+} catch (error) {
+  console.error(`release: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+}
+
+async function release(): Promise<number> {
+  const chosen = partsAskedFor(values.only);
+  const obstacles = obstaclesTo(chosen);
+  if (obstacles.length > 0) throw new Error(obstacles.join('; '));
+  mkdirSync(join(root, 'dist'), { recursive: true });
+  const work = mkdtempSync(join(root, 'dist/release-'));
+  try {
+    const made = await make(chosen, join(work, 'one'));
+    if (values.verify) requireSame(made, await make(chosen, join(work, 'two')));
+    rmSync(out, { recursive: true, force: true });
+    mkdirSync(resolve(out, '..'), { recursive: true });
+    renameSync(made, out);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  if (key) signFile(join(out, 'SHA256SUMS'), key);
+  process.stdout.write(readFileSync(join(out, 'SHA256SUMS')));
+  return 0;
+}
+
+/** Makes the parts below `work`. Returns the directory with what is released. */
+async function make(chosen: readonly Part[], work: string): Promise<string> {
+  const made = join(work, 'release');
+  mkdirSync(made, { recursive: true });
+  for (const server of serversFor(chosen)) await makeServer(server, chosen, { work, made });
+  if (chosen.includes('clients')) {
+    say('clients');
+    const program = await buildClient();
+    writeFileSync(join(made, `${name}-${version}.mjs`), program, { mode: 0o755 });
+    const versions = await makeClients({
+      root,
+      work: join(work, 'clients'),
+      program,
+      version,
+      seconds,
+      ...(key && { sign: (file: string) => signFile(file, key) }),
+      out: join(made, `${name}-clients-${version}.tar.gz`),
+    });
+    writeFileSync(join(made, `${name}-clients-${version}.cdx.json`), await billOfClients(root, versions));
+  }
+  const sums = readdirSync(made)
+    .sort()
+    .map(
+      (file) =>
+        `${createHash('sha256')
+          .update(readFileSync(join(made, file)))
+          .digest('hex')}  ${file}\n`,
+    );
+  writeFileSync(join(made, 'SHA256SUMS'), sums.join(''));
+  return made;
+}
+
+async function makeServer(
+  server: ServerPart,
+  chosen: readonly Part[],
+  { work, made }: { work: string; made: string },
+): Promise<void> {
+  const program = join(made, `${name}-${version}-${server}`);
+  const architecture = architectures[server];
+  say(server);
+  const target = [];
+  if (server !== `${process.platform}-${process.arch}`) {
+    const directory = join(work, server);
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'target.json'), JSON.stringify(prepareArm64(root, directory)));
+    target.push('--target', join(directory, 'target.json'));
+  }
+  execFileSync(process.execPath, [join(root, 'scripts/build/main.ts'), '--out', program, ...target], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const sbom = `${program}.cdx.json`;
+  writeFileSync(sbom, billOfServer(root, server));
+  if (chosen.includes('deb')) {
+    say(`deb, ${architecture}`);
+    const licence = join(work, 'copyright');
+    const node = fetchPackage(root, serverNodeForArm64, join(work, 'licence'));
+    writeFileSync(licence, `${terms}\n${readFileSync(join(node, 'LICENSE'), 'utf8')}`);
+    const options = { work: join(work, 'deb'), program, architecture, version, description, sbom, licence };
+    makeDeb({ ...options, seconds, out: join(made, `${name}_${version}_${architecture}.deb`) });
+  }
+  if (chosen.includes('image')) {
+    say(`image, ${architecture}`);
+    const options = { work: join(work, 'image'), program, architecture, version, seconds };
+    const debs = await makeImage({ ...options, out: `${program}.oci.tar` });
+    writeFileSync(`${program}.oci.cdx.json`, billOfServer(root, server, debs));
+  }
+  copyFileSync(join(import.meta.dirname, 'Containerfile'), join(made, 'Containerfile'));
+}
+
+function requireSame(one: string, two: string): void {
+  const sums = (directory: string) => readFileSync(join(directory, 'SHA256SUMS'), 'utf8').split('\n');
+  const second = sums(two);
+  const different = sums(one).filter((line) => !second.includes(line));
+  if (different.length === 0) return;
+  throw new Error(
+    `two builds of the same source differ: ${different.map((line) => line.slice(66)).join(', ')}`,
+  );
+}
+
+function say(what: string): void {
+  process.stderr.write(`release: ${what}\n`);
+}

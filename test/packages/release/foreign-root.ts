@@ -1,0 +1,57 @@
+/**
+ * This machine with one program for 64-bit ARM in it, which QEMU runs, also where it starts itself again: the kernel is told so
+ * (binfmt_misc) in a user namespace of its own, which takes Linux 6.7. What it reads and writes in /srv and as root is below `root`.
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { arm64Libraries, runnerFor } from '../../../scripts/packages/emulators.ts';
+import type { CleanRoot } from '../../build/clean-root.ts';
+
+const header = '\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00';
+const mask =
+  '\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff';
+
+export function createForeignRoot(root: string, executable: string): CleanRoot {
+  const [qemu] = runnerFor('linux-arm64') ?? [];
+  if (!qemu) throw new Error('QEMU for 64-bit ARM and its libraries are not installed (docs/release.md).');
+  for (const name of ['srv', 'root']) mkdirSync(join(root, name), { recursive: true });
+  const script = `
+    root=$1; shift
+    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+    printf %s ':qemu-aarch64:M::${header}:${mask}:${qemu}:F' > /proc/sys/fs/binfmt_misc/register
+    mount --bind "$root/srv" /srv
+    exec "$@"`;
+  const start: CleanRoot['start'] = (_, ...args) =>
+    spawn(
+      'unshare',
+      [
+        ...[
+          '--user',
+          '--map-users=0,0,65536',
+          '--map-groups=0,0,65536',
+          '--mount',
+          '--propagation',
+          'private',
+        ],
+        ...['--', 'sh', '-ec', script, 'sh', root, executable, ...args],
+      ],
+      {
+        env: { PATH: process.env['PATH'], HOME: join(root, 'root'), QEMU_LD_PREFIX: arm64Libraries },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: 240_000,
+      },
+    );
+  return {
+    start,
+    run(how, ...args) {
+      const child = start(how, ...args);
+      const said = { stdout: '', stderr: '' };
+      for (const name of ['stdout', 'stderr'] as const)
+        child[name]?.setEncoding('utf8').on('data', (part) => {
+          said[name] += part;
+        });
+      return new Promise((done) => child.once('close', (status) => done({ status, ...said })));
+    },
+  };
+}
