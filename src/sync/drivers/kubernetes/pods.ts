@@ -6,13 +6,14 @@ import { addPods, type Pod, type PodUse } from '../../../domain/kubernetes-repor
 import type { KubernetesClient } from './client.ts';
 
 /** A page is read in some 10 ms, and nothing else runs meanwhile. */
-const pageSize = 250;
-const mostPages = 400;
+const pageSize = 100;
+const mostPages = 500;
 const limitMs = 30_000;
 /** Of all time, so much is spent on lists at most: a large cluster is counted less often. */
 const partOfTime = 0.05;
-/** An older count is none. */
+/** An older count is none, and the next comes before that. */
 const goodForMs = 300_000;
+const longestPauseMs = 240_000;
 
 interface Page {
   metadata?: { continue?: string };
@@ -30,7 +31,7 @@ export class PodCounter {
       const use = await this.#list(client, signal);
       const ended = performance.now();
       this.#known = use && { use, at: started };
-      this.#nextAt = ended + (ended - started) / partOfTime;
+      this.#nextAt = ended + Math.min(longestPauseMs, (ended - started) / partOfTime);
     }
     const known = this.#known;
     return known && performance.now() - known.at <= goodForMs ? known.use : undefined;
