@@ -7,7 +7,7 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · slow-disk.ts · organization.ts · lab.ts
- *                        · copy.ts · connect.ts · echo.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
+ *                        · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
@@ -31,6 +31,7 @@ import { benchSlowDisk } from './slow-disk.ts';
 import { benchSlurm } from './slurm.ts';
 import { benchStartUp } from './start-up.ts';
 import { type Report, table } from './table.ts';
+import { benchTabs } from './tabs.ts';
 import { benchWrites } from './writes.ts';
 
 const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
@@ -44,6 +45,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   copy: benchCopy,
   connect: benchConnect,
   echo: benchEcho,
+  tabs: benchTabs,
   idle: benchIdle,
   busy: benchBusy,
   slurm: benchSlurm,

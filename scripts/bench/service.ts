@@ -18,19 +18,29 @@ export interface Service {
   ports: { platform: number; business: number; gateway: number };
 }
 
+interface ServiceOptions {
+  lab: object;
+  issuer?: string;
+  /** Where the web console is, and the client that it is at the issuer. */
+  console?: { url: string; clientId: string; clientSecretFile: string };
+}
+
 /** Writes a configuration into `dir` and says how to run it. `issuer` left out: the embedded one. */
 export async function configureService(
   dir: string,
-  { lab, issuer }: { lab: object; issuer?: string },
+  { lab, issuer, console: page }: ServiceOptions,
 ): Promise<Service> {
   const [platform = 0, business = 0, gateway = 0, embedded = 0] = await freePorts(4);
   const at = (port: number) => ({ listen: `127.0.0.1:${port}` });
+  const { url: _url, ...client } = page ?? { url: '' };
   const config = {
     dataDir: './data',
     platform: at(platform),
     business: at(business),
     gateway: at(gateway),
-    identity: issuer === undefined ? { embedded: at(embedded) } : { issuer },
+    identity:
+      issuer === undefined ? { embedded: at(embedded) } : { issuer, ...(page && { console: client }) },
+    ...(page && { console: { listen: new URL(page.url).host, url: page.url } }),
     sync: { intervalSeconds: 15 },
     log: { level: 'warn' },
     seed: './lab.yaml',
