@@ -45,6 +45,11 @@ function Framed({ me }: { me: Me }) {
       to: `/clusters/${id}`,
       hint: 'Cluster',
     })),
+    ...(clusters.data ?? []).map(({ id, spec }) => ({
+      name: `Slurm configuration of ${spec.name}`,
+      to: `/clusters/${id}/slurm`,
+      hint: 'Partitions, prolog, history',
+    })),
   ];
   return (
     <WhoContext value={who}>

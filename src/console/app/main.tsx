@@ -22,6 +22,7 @@ import './style/forms.css';
 import './style/pages.css';
 import './style/operator.css';
 import './style/people.css';
+import './style/slurm.css';
 
 const root = document.getElementById('app');
 if (root) {

@@ -100,6 +100,11 @@ const cluster = createRoute({
   component: ClusterPage,
   validateSearch: texts('filter'),
 });
+const slurm = createRoute({
+  getParentRoute: () => frame,
+  path: '/clusters/$clusterId/slurm',
+  component: lazyRouteComponent(() => import('./pages/slurm.tsx'), 'SlurmPage'),
+});
 const memberList = createRoute({
   getParentRoute: () => frame,
   path: '/members',
@@ -211,6 +216,7 @@ export const router = createRouter({
       keys,
       clusters,
       cluster,
+      slurm,
       memberList,
       person,
       memberChange,

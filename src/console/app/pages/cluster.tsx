@@ -29,6 +29,13 @@ export function ClusterPage() {
   return (
     <Page
       title={name}
+      actions={
+        options.data?.scheduler.configured.value !== 'kubernetes' && (
+          <Link to="/clusters/$clusterId/slurm" params={{ clusterId }}>
+            Slurm configuration
+          </Link>
+        )
+      }
       sentence={usage.data && options.data && `${gpusOf(usage.data)}. ${reportOf(options.data)}`}
       actions={
         membership && (

@@ -23,8 +23,11 @@ export function Keys({
 }) {
   useEffect(() => {
     const press = (event: globalThis.KeyboardEvent) => {
-      const { target } = event;
-      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select');
+      // In an editor, which has a shadow root, the event's own target is the element around it.
+      const [target] = event.composedPath();
+      const isTyping =
+        target instanceof HTMLElement &&
+        (target.matches('input, textarea, select') || target.isContentEditable);
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         setOpen('palette');

@@ -51,6 +51,7 @@ export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
     },
     onSuccess(_answer, { reason }) {
       forget(form);
+      typedReason.forget(form);
       keepReason(reason);
       const changed = new Set(topics);
       void queryClient.invalidateQueries({
@@ -64,14 +65,47 @@ export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
 /** Another body is another change; the same one again is the one that may have arrived. */
 function keyFor(form: string, body: string): string {
   const name = `andromeda-form-${form}`;
-  const sent = JSON.parse(sessionStorage.getItem(name) ?? 'null') as Sent | null;
-  if (sent?.body === body) return sent.key;
+  const sent = JSON.parse(sessionStorage.getItem(name) ?? unkept.get(name) ?? 'null') as Sent | null;
+  const mark = markOf(body);
+  if (sent?.body === mark) return sent.key;
   const key = crypto.randomUUID();
-  sessionStorage.setItem(name, JSON.stringify({ key, body } satisfies Sent));
+  keep(name, JSON.stringify({ key, body: mark } satisfies Sent));
   return key;
 }
 
+/** What the tab had no room for: it lasts until the page is loaded again. */
+const unkept = new Map<string, string>();
+
+function keep(name: string, text: string): void {
+  try {
+    sessionStorage.setItem(name, text);
+  } catch {
+    unkept.set(name, text);
+  }
+}
+
+const longestKept = 10_000;
+
+/**
+ * What tells a body from others: itself or, where it is long, its length and a hash (FNV-1a), since a tab keeps a few megabytes
+ * only. Two that were taken for one would be refused as such (`idempotency_mismatch`).
+ */
+function markOf(body: string): string {
+  if (body.length <= longestKept) return body;
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < body.length; at += 1) hash = Math.imul(hash ^ body.charCodeAt(at), 0x01000193);
+  return `${body.length} ${hash >>> 0}`;
+}
+
+/** The reason as it was typed, until it was sent: a session can end before that. */
+const typedReason = {
+  of: (form: string) => sessionStorage.getItem(`andromeda-reason-${form}`) ?? '',
+  keep: (form: string, reason: string) => keep(`andromeda-reason-${form}`, reason),
+  forget: (form: string) => sessionStorage.removeItem(`andromeda-reason-${form}`),
+};
+
 function forget(form: string): void {
+  unkept.delete(`andromeda-form-${form}`);
   sessionStorage.removeItem(`andromeda-form-${form}`);
 }
 
@@ -112,7 +146,7 @@ export function WriteForm<Body>({
   cancel?: () => void;
 }) {
   const id = useId();
-  const [reason, setReason] = useState(usualReason);
+  const [reason, setReason] = useState(() => usualReason || typedReason.of(write.form));
   const mutation = useWrite(write);
   // The second click of two can come before the button is drawn anew.
   const isSending = useRef(false);
@@ -134,7 +168,10 @@ export function WriteForm<Body>({
       <input
         id={id}
         value={reason}
-        onChange={(event) => setReason(event.target.value)}
+        onChange={(event) => {
+          setReason(event.target.value);
+          typedReason.keep(write.form, event.target.value);
+        }}
         required
         maxLength={300}
         list={`${id}-last`}

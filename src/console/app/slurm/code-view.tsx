@@ -1,0 +1,55 @@
+/** The editor as a part of a page. It holds its text by itself: what others set, they set by `code`. */
+import { type RefObject, useEffect, useRef } from 'react';
+import { type Code, createCode } from './code.ts';
+import type { Fault } from './text.ts';
+
+export function CodeView({
+  label,
+  text,
+  hint,
+  isReadOnly = false,
+  original,
+  faults,
+  onChange,
+  onSave,
+  code: given,
+}: {
+  label: string;
+  /** What it begins with. */
+  text: string;
+  hint?: string;
+  isReadOnly?: boolean;
+  original?: string | undefined;
+  faults?: readonly Fault[];
+  onChange?: () => void;
+  onSave?: () => void;
+  code?: RefObject<Code | undefined>;
+}) {
+  const host = useRef<HTMLDivElement>(null);
+  const own = useRef<Code>(undefined);
+  const code = given ?? own;
+  const told = useRef({ onChange, onSave });
+  told.current = { onChange, onSave };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once; what changes is set below
+  useEffect(() => {
+    if (!host.current) return;
+    const made = createCode(host.current, {
+      label,
+      text,
+      isReadOnly,
+      original,
+      ...(hint !== undefined && { hint }),
+      onChange: () => told.current.onChange?.(),
+      onSave: () => told.current.onSave?.(),
+    });
+    code.current = made;
+    return () => {
+      made.destroy();
+      code.current = undefined;
+    };
+  }, []);
+  useEffect(() => code.current?.setOriginal(original), [code, original]);
+  useEffect(() => code.current?.setReadOnly(isReadOnly), [code, isReadOnly]);
+  useEffect(() => code.current?.setFaults(faults ?? []), [code, faults]);
+  return <div ref={host} className="code" />;
+}

@@ -1,0 +1,78 @@
+/** Somebody else saved while this was typed: theirs and mine, and nothing of either is lost. */
+import { useQuery } from '@tanstack/react-query';
+import { useWho } from '../who.tsx';
+import type { Draft } from './draft.ts';
+import { readVersion, type Stored, type Version } from './reads.ts';
+import { type Configuration, formatConfiguration, mergeConfigurations } from './text.ts';
+import type { Editing } from './use-draft.ts';
+
+export function Conflict({
+  clusterId,
+  draft,
+  stored,
+  mine,
+  theirs,
+  editing,
+  show,
+}: {
+  clusterId: string;
+  draft: Draft;
+  stored: Stored;
+  /** Undefined while the text says none. */
+  mine: Configuration | undefined;
+  theirs: Version | undefined;
+  editing: Editing;
+  /** Shows the difference from theirs. */
+  show: () => void;
+}) {
+  const { orgID } = useWho();
+  const base = useQuery(readVersion(clusterId, orgID, draft.base));
+  const merged = base.data && mine && mergeConfigurations(base.data, stored.configuration, mine);
+  const number = stored.generation;
+  return (
+    <section className="problem conflict" role="alert">
+      <p>
+        <b>Somebody else saved meanwhile.</b> Number {number} stands now
+        {theirs && (
+          <>
+            , by {theirs.author.email}
+            {theirs.reason ? `: “${theirs.reason}”` : ''}
+          </>
+        )}
+        . You began from number {draft.base}; what you typed is still here.
+      </p>
+      <div className="buttons">
+        {merged && (
+          <button
+            type="button"
+            onClick={() => {
+              editing.replace(formatConfiguration(merged), number);
+              show();
+            }}
+          >
+            Put both together
+          </button>
+        )}
+        <button type="button" className="second" onClick={show}>
+          Show theirs and mine
+        </button>
+        <button
+          type="button"
+          className="second"
+          onClick={() => {
+            editing.rebase(number);
+            show();
+          }}
+        >
+          Go on with mine
+        </button>
+        <button type="button" className="second" onClick={() => editing.replace(editing.storedText, number)}>
+          Take theirs
+        </button>
+      </div>
+      {base.data && mine && !merged && (
+        <p>Both changed the same part. With “Go on with mine”, saving puts yours in place of theirs.</p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,72 @@
+/** What saving does: what changes, what restarts, and what ends with that. */
+import type { Check } from './reads.ts';
+
+const names = {
+  login: 'the login nodes',
+  controller: 'the controller',
+  accounting: 'accounting',
+  compute: 'the compute nodes, one at a time',
+} as const;
+
+const mostShown = 12;
+
+export function Consequences({ check, hasFaults }: { check: Check | undefined; hasFaults: boolean }) {
+  return (
+    <section className="consequences" aria-live="polite">
+      <h3>What saving does</h3>
+      {check ? (
+        <Told check={check} />
+      ) : (
+        <p className="soft">{hasFaults ? 'It cannot be saved like this.' : 'Checking…'}</p>
+      )}
+    </section>
+  );
+}
+
+function Told({ check }: { check: Check }) {
+  const { changes, rollout, restarts, openSessions, endedJobs, removedPartitions } = check;
+  if (changes.length === 0) return <p>It means the same as what stands: nothing would change.</p>;
+  const more = changes.length - mostShown;
+  return (
+    <ul>
+      <li>
+        {changes.slice(0, mostShown).map(({ field, file, change }, index) => (
+          <span key={`${field}/${file}`}>
+            {index > 0 && ', '}
+            <code>{file === undefined ? field : `${field}/${file}`}</code> is {change}
+          </span>
+        ))}
+        {more > 0 && ` and ${more} more`}.
+      </li>
+      <li>It is tried out on the cluster first. What Slurm does not start with is not taken.</li>
+      {rollout === 'live' ? (
+        <li>slurmctld takes it up by itself, and restarts only where the set of nodes is another.</li>
+      ) : (
+        <li>Restarts {listed(restarts.map((one) => names[one]))}.</li>
+      )}
+      {openSessions > 0 && (
+        <li>
+          <b>
+            {openSessions === 1 ? 'One open SSH session ends.' : `${openSessions} open SSH sessions end.`}
+          </b>
+        </li>
+      )}
+      {endedJobs > 0 && (
+        <li>
+          <b>{endedJobs === 1 ? 'One running job ends.' : `${endedJobs} running jobs end.`}</b>
+        </li>
+      )}
+      {removedPartitions.length > 0 && (
+        <li>
+          <b>The jobs in {listed(removedPartitions)} end</b>, as{' '}
+          {removedPartitions.length === 1 ? 'it is' : 'these are'} defined no more.
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function listed(items: readonly string[]): string {
+  const last = items.at(-1) ?? '';
+  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} and ${last}`;
+}

@@ -1,0 +1,284 @@
+/** The configuration in the editor: what is wrong where, what saving does, and what to do where somebody else saved first. */
+import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import { bodyOf, platform, queryClient } from '../api.ts';
+import { AsCommand } from '../parts/copy.tsx';
+import { Panel, Problem } from '../parts/page.tsx';
+import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
+import { useWho } from '../who.tsx';
+import { CodeView } from './code-view.tsx';
+import { Conflict } from './conflict.tsx';
+import { Consequences } from './consequences.tsx';
+import { generationOf, readStored, type Stored, useCheck, type Version } from './reads.ts';
+import { type Configuration, type Fault, isSame, parseConfiguration } from './text.ts';
+import { type Editing, useDraft } from './use-draft.ts';
+
+export interface EditorHandle {
+  /** Puts a configuration of the history into the editor. */
+  restore(text: string, generation: number): void;
+}
+
+const hint = `slurmPartitions: |
+  PartitionName=gpu Nodes=ALL Default=YES
+slurmExtraConfig: |
+  MaxArraySize=2000`;
+
+export function Editor({
+  cluster,
+  stored,
+  versions,
+  isInService,
+  handle,
+}: {
+  cluster: { id: string; name: string };
+  stored: Stored;
+  versions: readonly Version[];
+  isInService: boolean;
+  handle: RefObject<EditorHandle | undefined>;
+}) {
+  const { me, orgID } = useWho();
+  const editing = useDraft(me.user.id, cluster.id, stored);
+  const { code, text, storedText, draft } = editing;
+  const [showsDifference, setShowsDifference] = useState(false);
+  const [restored, setRestored] = useState<number>();
+  const parsed = useMemo(() => parseConfiguration(text), [text]);
+  const isChanged = draft !== undefined;
+  const isOverrun = isChanged && draft.base !== stored.generation;
+  // It was saved, and no answer said so; or somebody else saved the same.
+  const isThere =
+    isOverrun && parsed.configuration !== undefined && isSame(parsed.configuration, stored.configuration);
+  const isConflict = isOverrun && !isThere;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when that becomes so
+  useEffect(() => {
+    if (isThere) editing.saved(text, stored);
+  }, [isThere]);
+  const { check, error } = useCheck(
+    cluster.id,
+    orgID,
+    isInService && isChanged ? parsed.configuration : undefined,
+    stored.generation,
+  );
+  const faults = useMemo(
+    () => [
+      ...parsed.faults,
+      ...(check?.faults ?? []).map(({ field, file, message }) => ({
+        ...parsed.placeOf(field, file),
+        message,
+      })),
+    ],
+    [parsed, check],
+  );
+  const form = useRef<HTMLDivElement>(null);
+  useImperativeHandle(
+    handle,
+    () => ({
+      restore(wanted, generation) {
+        editing.replace(wanted, stored.generation);
+        setRestored(generation);
+        setShowsDifference(true);
+        // The dialog that this comes from gives the focus back first.
+        setTimeout(() => code.current?.goTo(0));
+      },
+    }),
+    [editing, stored.generation, code],
+  );
+  const address = `/clusters/${cluster.id}/scheduler-configuration`;
+  return (
+    <Panel
+      title="Configuration"
+      tools={
+        <AsCommand
+          api="Platform"
+          cli={`andromeda slurm-config edit ${cluster.name}`}
+          operation={`PUT ${address}?businessOrgId=${orgID}`}
+        />
+      }
+    >
+      {isConflict && (
+        <Conflict
+          clusterId={cluster.id}
+          draft={draft}
+          stored={stored}
+          mine={parsed.configuration}
+          theirs={versions.find(({ generation }) => generation === stored.generation)}
+          editing={editing}
+          show={() => setShowsDifference(true)}
+        />
+      )}
+      <Bar
+        editing={editing}
+        stored={stored}
+        showsDifference={showsDifference}
+        setShowsDifference={setShowsDifference}
+      />
+      <CodeView
+        code={code}
+        label={`Slurm configuration of ${cluster.name}, as YAML`}
+        text={text}
+        hint={hint}
+        isReadOnly={!isInService}
+        original={showsDifference ? storedText : undefined}
+        faults={faults}
+        onChange={editing.typed}
+        onSave={() => form.current?.querySelector('input')?.focus()}
+      />
+      <Faults faults={faults} lineOf={lineIn(text)} goTo={(at) => code.current?.goTo(at)} />
+      {error && <Problem error={error} />}
+      {isInService ? (
+        <p className="soft small">
+          YAML, as <code>andromeda slurm-config get</code> prints it. What is left out is cleared; comments
+          outside of the texts are not kept. Tab leaves the editor, Ctrl/⌘ S goes on to saving, Ctrl/⌘ F
+          finds.
+        </p>
+      ) : (
+        <p className="soft small">It can be read, and not changed: the cluster is not in service.</p>
+      )}
+      {isInService && isChanged && (
+        <div ref={form}>
+          <Consequences check={faults.length === 0 ? check : undefined} hasFaults={faults.length > 0} />
+          <Save
+            key={restored ?? 'own'}
+            cluster={cluster}
+            body={faults.length === 0 && !isConflict && check ? parsed.configuration : undefined}
+            base={draft.base}
+            text={text}
+            editing={editing}
+            usualReason={restored === undefined ? '' : `Restores number ${restored}`}
+            done={() => {
+              setRestored(undefined);
+              setShowsDifference(false);
+            }}
+          />
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Bar({
+  editing,
+  stored,
+  showsDifference,
+  setShowsDifference,
+}: {
+  editing: Editing;
+  stored: Stored;
+  showsDifference: boolean;
+  setShowsDifference: (shows: boolean) => void;
+}) {
+  const { draft, replaced, isUnkept, storedText, replace } = editing;
+  return (
+    <div className="code-bar">
+      <span role="status">
+        {draft
+          ? `Changed from number ${draft.base}, not saved.`
+          : `Number ${stored.generation}, as it stands.`}
+        {draft && !isUnkept && <span className="soft"> Kept in this tab until then.</span>}
+        {isUnkept && <b> It is too large to be kept in this tab: do not load the page again.</b>}
+      </span>
+      <span className="tools">
+        {draft && (
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={showsDifference}
+              onChange={(event) => setShowsDifference(event.target.checked)}
+            />
+            Show the difference
+          </label>
+        )}
+        {draft && (
+          <button type="button" className="link small" onClick={() => replace(storedText, stored.generation)}>
+            Discard
+          </button>
+        )}
+        {replaced !== undefined && (
+          <button
+            type="button"
+            className="link small"
+            onClick={() => replace(replaced, draft?.base ?? stored.generation)}
+          >
+            Bring back what was there
+          </button>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function lineIn(text: string): (position: number) => number {
+  return (position) => text.slice(0, position).split('\n').length;
+}
+
+const mostListed = 10;
+
+function Faults({
+  faults,
+  lineOf,
+  goTo,
+}: {
+  faults: readonly Fault[];
+  lineOf: (position: number) => number;
+  goTo: (position: number) => void;
+}) {
+  return (
+    <div role="status" className="code-faults">
+      {faults.length > 0 && (
+        <p className="fault">
+          {faults.length === 1 ? 'One thing is wrong:' : `${faults.length} things are wrong:`}
+        </p>
+      )}
+      <ul>
+        {faults.slice(0, mostListed).map(({ from, message }) => (
+          <li key={`${from} ${message}`}>
+            <button type="button" className="link small" onClick={() => goTo(from)}>
+              Line {lineOf(from)}
+            </button>{' '}
+            <span>{message}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Save({
+  cluster,
+  body,
+  base,
+  text,
+  editing,
+  usualReason,
+  done,
+}: {
+  cluster: { id: string };
+  /** Undefined while it cannot be saved. */
+  body: Configuration | undefined;
+  base: number;
+  text: string;
+  editing: Editing;
+  usualReason: string;
+  done: () => void;
+}) {
+  const { orgID } = useWho();
+  const send = async (configuration: Configuration, headers: WriteHeaders) => {
+    const params = {
+      path: { clusterId: cluster.id },
+      query: { businessOrgId: orgID },
+      header: { ...headers, 'If-Match': `"${base}"` },
+    };
+    const answer = await platform
+      .PUT('/clusters/{clusterId}/scheduler-configuration', { params, body: configuration })
+      .finally(() => void queryClient.invalidateQueries({ queryKey: ['slurm', cluster.id, 'stored'] }));
+    const stored = { configuration: bodyOf(answer), generation: generationOf(answer.response) };
+    queryClient.setQueryData(readStored(cluster.id, orgID).queryKey, stored);
+    editing.saved(text, stored);
+  };
+  return (
+    <WriteForm
+      write={{ form: `slurm.${cluster.id}`, send, topics: [`cluster/${cluster.id}`], onDone: done }}
+      body={body}
+      label="Save and try it out"
+      usualReason={usualReason}
+    />
+  );
+}
