@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
+import { consoleFiles } from '../../src/lib/packaging.ts';
 import type { Browser } from '../support/browser.ts';
 import { type ConsoleApp, password } from './harness.ts';
 
@@ -18,6 +19,8 @@ export async function withPageOf(
   use: (page: Page, complaints: string[]) => Promise<void>,
   viewport = { width: 1280, height: 800 },
 ): Promise<void> {
+  // A checkout builds the pages when they are first asked for, which takes its time on a busy machine.
+  await consoleFiles();
   await browser.withPage(
     async (page) => {
       const complaints: string[] = [];

@@ -29,20 +29,20 @@ export function ClusterPage() {
   return (
     <Page
       title={name}
-      actions={
-        options.data?.scheduler.configured.value !== 'kubernetes' && (
-          <Link to="/clusters/$clusterId/slurm" params={{ clusterId }}>
-            Slurm configuration
-          </Link>
-        )
-      }
       sentence={usage.data && options.data && `${gpusOf(usage.data)}. ${reportOf(options.data)}`}
       actions={
-        membership && (
-          <Link to="/clusters/$clusterId/people" params={{ clusterId }}>
-            Who reaches it
-          </Link>
-        )
+        <>
+          {options.data?.scheduler.configured.value !== 'kubernetes' && (
+            <Link to="/clusters/$clusterId/slurm" params={{ clusterId }}>
+              Slurm configuration
+            </Link>
+          )}
+          {membership && (
+            <Link to="/clusters/$clusterId/people" params={{ clusterId }}>
+              Who reaches it
+            </Link>
+          )}
+        </>
       }
     >
       <Loaded of={cluster}>

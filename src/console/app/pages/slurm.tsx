@@ -22,7 +22,7 @@ export function SlurmPage() {
   const versions = useQuery(readVersions(clusterId, orgID));
   const editor = useRef<EditorHandle>(undefined);
   const name = cluster.data?.spec.name ?? clusterId;
-  const isRefused = stored.error instanceof ApiError && stored.error.status === 403;
+  const refusal = [stored, status, versions].map(({ error }) => error).find(isForbidden);
   const address = `/clusters/${clusterId}/scheduler-configuration`;
   return (
     <Page
@@ -33,14 +33,14 @@ export function SlurmPage() {
         </Link>
       }
       sentence={
-        isRefused
+        refusal
           ? 'You may not see it.'
           : status.data && <Sentence status={status.data} newest={versions.data?.[0]} />
       }
     >
-      {isRefused ? (
+      {refusal ? (
         <Empty>
-          {stored.error?.message} Ask an owner of your organization for it: it includes logging in as an
+          {refusal.message} Ask an owner of your organization for it: it includes logging in as an
           administrator.
         </Empty>
       ) : (
@@ -58,16 +58,19 @@ export function SlurmPage() {
             <Loaded of={status}>{(known) => <Progress status={known} clusterId={clusterId} />}</Loaded>
           </Panel>
           <Loaded of={stored}>
-            {(known) => (
-              <Editor
-                key={clusterId}
-                cluster={{ id: clusterId, name }}
-                stored={known}
-                versions={versions.data ?? []}
-                isInService={status.data?.state !== 'not_in_service'}
-                handle={editor}
-              />
-            )}
+            {(known) =>
+              // The editor has the cluster's name for good.
+              !cluster.isPending && (
+                <Editor
+                  key={clusterId}
+                  cluster={{ id: clusterId, name }}
+                  stored={known}
+                  versions={versions.data ?? []}
+                  isInService={status.data?.state !== 'not_in_service'}
+                  handle={editor}
+                />
+              )
+            }
           </Loaded>
           <Panel
             title="History"
@@ -97,6 +100,10 @@ export function SlurmPage() {
       )}
     </Page>
   );
+}
+
+function isForbidden(error: Error | null): error is ApiError {
+  return error instanceof ApiError && error.status === 403;
 }
 
 function Sentence({ status, newest }: { status: Status; newest: Version | undefined }) {

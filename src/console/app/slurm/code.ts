@@ -88,6 +88,7 @@ export function createCode(host: HTMLElement, options: CodeOptions): Code {
           ...historyKeymap,
           ...searchKeymap,
         ]),
+        EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
         EditorView.contentAttributes.of({ 'aria-label': label, spellcheck: 'false' }),
         hint === undefined ? [] : placeholder(hint),
         EditorView.updateListener.of(({ docChanged }) => {
@@ -123,6 +124,21 @@ export function createCode(host: HTMLElement, options: CodeOptions): Code {
     },
     destroy: () => view.destroy(),
   };
+}
+
+/**
+ * Typing over a selection of several lines is done here: left to the browser, it would put inline styles on what it joins, which
+ * the policy refuses, and reports.
+ */
+function typeOverSelection(event: InputEvent, view: EditorView): boolean {
+  const { data, inputType, isComposing } = event;
+  const { state } = view;
+  const isTyped = inputType === 'insertText' && data !== null && !isComposing;
+  if (!isTyped || state.readOnly || state.selection.main.empty) return false;
+  event.preventDefault();
+  const change = state.replaceSelection(data);
+  view.dispatch(change, { scrollIntoView: true, userEvent: 'input.type' });
+  return true;
 }
 
 function differencesFrom(original: string | undefined): Extension {

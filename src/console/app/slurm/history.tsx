@@ -33,7 +33,7 @@ export function History({
         columns={[
           { name: 'Number', isNumber: true, cell: ({ generation }) => generation },
           { name: 'Set', cell: ({ createdAt }) => <Age at={createdAt} /> },
-          { name: 'By', cell: ({ author }) => <span className="long">{author.email}</span> },
+          { name: 'By', cell: ({ author }) => author.email },
           {
             name: 'Why',
             cell: (one) => <span className="long">{one.reason || <i>no reason given</i>}</span>,

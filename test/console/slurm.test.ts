@@ -1,0 +1,341 @@
+/** The Slurm configuration in an editor: typed, checked, saved, tried out, put back; alone and with others, and when things break. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { setSimulated } from '../platform/support.ts';
+import { alpha, eventually, physics } from '../support/app.ts';
+import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { type ConsoleApp, type CookieBrowser, password, signIn, startConsoleApp } from './harness.ts';
+import { checkPage, show, withPageOf } from './page.ts';
+
+const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
+const lab = {
+  ...physics,
+  organizations: physics.organizations?.map((one) => ({
+    ...one,
+    members: one.members?.map((member) =>
+      member.email === 'bob@physics.example'
+        ? { ...member, permissions: ['clusters.read' as const, 'clusters.configure' as const] }
+        : member,
+    ),
+  })),
+} as typeof physics;
+const address = `/clusters/${alpha}/slurm`;
+
+let app: ConsoleApp;
+let browser: Browser;
+/** Somebody else who changes it. */
+let bob: CookieBrowser;
+let of: (rest?: string) => string;
+before(async () => {
+  if (noBrowser) return;
+  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
+  bob = await signIn(app, 'bob');
+  const me = (await (await bob.call('/api/business/me')).json()) as { memberships: { org_id: string }[] };
+  const org = me.memberships[0]?.org_id;
+  of = (rest = '') => `/api/platform/clusters/${alpha}/scheduler-configuration${rest}?businessOrgId=${org}`;
+});
+after(async () => {
+  if (noBrowser) return;
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+});
+
+const withPerson = (name: string, use: (page: Page) => Promise<void>) =>
+  withPageOf({ app, browser }, name, use);
+
+async function setByBob(configuration: object, reason = 'by Bob'): Promise<void> {
+  const response = await bob.call(of(), {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json', 'audit-reason': reason },
+    body: JSON.stringify(configuration),
+  });
+  assert.equal(response.status, 200, await response.text());
+}
+
+const stored = async () => (await (await bob.call(of())).json()) as Record<string, string>;
+const versions = async () => {
+  const { items } = (await (await bob.call(of('/versions'))).json()) as {
+    items: { generation: number; reason: string; author: { email: string } }[];
+  };
+  return items;
+};
+const newest = async () => {
+  const [version] = await versions();
+  assert.ok(version);
+  return version;
+};
+
+function editorOf(page: Page) {
+  return page.getByRole('textbox', { name: 'Slurm configuration of alpha, as YAML' });
+}
+
+/** Puts a text into the editor as somebody who pastes it over all that is there. */
+async function write(page: Page, text: string): Promise<void> {
+  await editorOf(page).click();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.insertText(text);
+}
+
+async function save(page: Page, reason: string): Promise<void> {
+  await page.getByText('It is tried out on the cluster first').waitFor();
+  await page.getByLabel('Why').fill(reason);
+  await page.getByRole('button', { name: 'Save and try it out' }).click();
+}
+
+const inForce = (page: Page, number: number) =>
+  page.locator('.sentence', { hasText: `Number ${number} is in force` }).waitFor();
+
+test('with the keyboard alone a configuration is found, changed with a reason, and seen to come into force', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('slurm alpha');
+    await page.getByRole('option', { name: 'Slurm configuration of alpha' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByText('Nothing was set yet').waitFor();
+    const isIn = () =>
+      page.evaluate('document.activeElement?.shadowRoot?.activeElement?.className.includes("cm-content")');
+    while (!(await isIn())) await page.keyboard.press('Tab');
+    // Keys of the page are letters here.
+    await page.keyboard.type('slurmExtraConfig: MaxArraySize=2000 # ?/');
+    await page.getByText('Restarts the login nodes and the controller').waitFor();
+    await page.keyboard.press('Tab');
+    assert.ok(!(await isIn()), 'Tab leaves the editor');
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Control+s');
+    await page.keyboard.type(`Longer arrays ${evil}`);
+    await page.keyboard.press('Enter');
+    await inForce(page, 1);
+    await page.getByText('set by ada@physics.example').waitFor();
+    await page.getByRole('cell', { name: `Longer arrays ${evil}` }).waitFor();
+    assert.deepEqual(await stored(), { slurmExtraConfig: 'MaxArraySize=2000' });
+    const version = await newest();
+    assert.deepEqual(
+      [version.author.email, version.reason],
+      ['ada@physics.example', `Longer arrays ${evil}`],
+    );
+  });
+});
+
+test('what is wrong is said at its line, and is not saved; hostile text is text', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    await show(page, address);
+    for (const [text, message] of [
+      ['slurmExtraConfig: [1', 'Flow sequence in block collection'],
+      ['a: 1\nslurmExtra: x', 'There is no field "slurmExtra"'],
+      ['slurmExtraConfig: 5', 'slurmExtraConfig is text'],
+      ['prolog: x', 'prolog has files'],
+      ['- x', 'This is not a map'],
+      ['prolog:\n  "50-check.sh": echo', 'a script starts with "#!"'],
+      ['controllerEtc: { slurm.conf: x }', 'is made from the other fields'],
+      [`prolog: { ${JSON.stringify(evil)}: x }`, evil.slice(0, 12)],
+    ] as const) {
+      await write(page, text);
+      await page.locator('.code .message').filter({ hasText: message }).first().waitFor();
+      await page
+        .getByRole('button', { name: /^Line \d/ })
+        .first()
+        .waitFor();
+    }
+    await page.getByText('It cannot be saved like this').waitFor();
+    await page.getByLabel('Why').fill('x');
+    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await checkPage(page, address);
+    const text = `slurmExtraConfig: |\n  # ${evil} \u202e\u0007 </style><script>hit=1</script>\n  MaxArraySize=2001\n`;
+    await write(page, text);
+    await save(page, 'hostile');
+    await inForce(page, 2);
+    assert.equal(await page.evaluate('window.hit'), undefined);
+    assert.equal(await page.locator('img[src]').count(), 0);
+    await editorOf(page).getByText('\\u202e').waitFor();
+    await page.getByRole('button', { name: 'Look at number 2' }).click();
+    await page.getByLabel('Compared with').selectOption('before');
+    await page.getByRole('dialog').getByText('MaxArraySize=2000').waitFor();
+    await checkPage(page, `${address} (dialog)`);
+    await page.keyboard.press('Escape');
+  });
+});
+
+test('a configuration that Slurm does not start with is followed to its refusal, and one of before is set again', {
+  skip: noBrowser,
+}, async () => {
+  await setByBob({ slurmPartitions: 'PartitionName=gpu Nodes=alpha-[1-2] Default=YES' }, 'for the course');
+  await setSimulated(app.test, alpha, {
+    runningJobs: [{ id: '7', user: 'bob', name: 'train', machines: ['alpha-1'] }],
+  });
+  await withPerson('ada', async (page) => {
+    await show(page, address);
+    await inForce(page, 3);
+    await write(
+      page,
+      'slurmPartitions: PartitionName=gpu2 Nodes=alpha-[1-9]\ncomputeS6Packages: apt-get install x\n',
+    );
+    await page
+      .getByText('Restarts the login nodes, the controller and the compute nodes, one at a time')
+      .waitFor();
+    await page.getByText('One running job ends.').waitFor();
+    await page.getByText('The jobs in gpu end').waitFor();
+    await page.getByLabel('Show the difference').check();
+    await page.locator('.code .cm-deletedChunk').first().waitFor();
+    await checkPage(page, `${address} (difference)`);
+    await save(page, 'nine nodes');
+    await page.getByText('was tried out and not taken; number 3 stays in force').waitFor();
+    await page.getByText('Invalid node name alpha-3 in partition gpu2').first().waitFor();
+    await checkPage(page, `${address} (refused)`);
+    await page.getByRole('button', { name: 'Look at number 3' }).click();
+    await page.getByRole('button', { name: 'Put it into the editor' }).click();
+    await page.getByText('Changed from number 4, not saved.').waitFor();
+    assert.equal(await page.getByLabel('Why').inputValue(), 'Restores number 3');
+    await page.getByText('It is tried out on the cluster first').waitFor();
+    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await inForce(page, 5);
+    assert.equal((await newest()).reason, 'Restores number 3');
+  });
+});
+
+test('two people at once: both changes are kept, or one after the other with both in sight', {
+  skip: noBrowser,
+}, async () => {
+  await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=nvml' });
+  await withPerson('ada', async (page) => {
+    await show(page, address);
+    await editorOf(page).getByText('AutoDetect=nvml').waitFor();
+    const base = (await newest()).generation;
+    await write(page, 'slurmExtraConfig: A=ada\ngresConf: AutoDetect=nvml\n');
+    await page.getByText(`Changed from number ${base}, not saved.`).waitFor();
+    await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=off' }, evil);
+    await page.getByText('Somebody else saved meanwhile').waitFor();
+    await page.getByRole('alert').getByText(`by bob@physics.example: “${evil}”`).waitFor();
+    await checkPage(page, `${address} (conflict)`);
+    await page.getByRole('button', { name: 'Put both together' }).click();
+    await save(page, 'both');
+    await inForce(page, base + 2);
+    assert.deepEqual(await stored(), { slurmExtraConfig: 'A=ada', gresConf: 'AutoDetect=off' });
+
+    // The same part, and the news of it is late: the save is refused, and nothing is lost.
+    await page.route('**/events', (route) => route.abort());
+    await write(page, 'slurmExtraConfig: A=mine\n');
+    await page.getByText('It is tried out on the cluster first').waitFor();
+    await page.getByLabel('Why').fill('mine');
+    await setByBob({ slurmExtraConfig: 'A=bob' });
+    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await page.getByText('Both changed the same part').waitFor();
+    await editorOf(page).getByText('A=mine').waitFor();
+    assert.deepEqual(await stored(), { slurmExtraConfig: 'A=bob' });
+    await page.getByRole('button', { name: 'Take theirs' }).click();
+    await editorOf(page).getByText('A=bob').waitFor();
+    await page.getByRole('button', { name: 'Bring back what was there' }).click();
+    await editorOf(page).getByText('A=mine').waitFor();
+    await save(page, 'mine, after I have seen theirs');
+    await eventually(stored, (one) => one['slurmExtraConfig'] === 'A=mine');
+  });
+});
+
+test('a reload, a session that ends and a connection that drops lose nothing, and save once', {
+  skip: noBrowser,
+}, async () => {
+  await setByBob({ slurmExtraConfig: 'A=1' });
+  await withPerson('ada', async (page) => {
+    await page.goto(app.url + address);
+    await editorOf(page).getByText('A=1').waitFor();
+    await write(page, 'slurmExtraConfig: A=typed\n');
+    await page.reload();
+    await editorOf(page).getByText('A=typed').waitFor();
+    await page.getByText('Kept in this tab until then').waitFor();
+    await page.getByLabel('Why').fill('typed before');
+    await editorOf(page).click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.insertText('gresConf: last words\n');
+    await page.evaluate(`(async () => {
+      const headers = { 'X-Andromeda-Console': 'active' };
+      const { sessions } = await (await fetch('/sessions', { headers })).json();
+      const { id } = sessions.find(({ current }) => current);
+      await fetch('/sessions/' + id + '/end', { method: 'POST', headers });
+    })()`);
+    await page.getByText('Your session has ended').waitFor();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('Password').or(editorOf(page)).first().waitFor();
+    if (await page.getByLabel('Password').isVisible()) {
+      await page.getByLabel('Email').fill('ada@physics.example');
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+    }
+    await editorOf(page).getByText('last words').waitFor();
+    assert.equal(await page.getByLabel('Why').inputValue(), 'typed before');
+
+    // The change arrives, and its answer does not.
+    const before = (await versions()).length;
+    const keys: (string | undefined)[] = [];
+    await page.route('**/scheduler-configuration?*', async (route) => {
+      const request = route.request();
+      if (request.method() !== 'PUT') return route.continue();
+      keys.push(request.headers()['idempotency-key']);
+      if (keys.length > 2) return route.continue();
+      await route.fetch({ headers: { ...request.headers(), 'sec-fetch-site': 'same-origin' } });
+      await route.abort('connectionreset');
+    });
+    await page.getByText('It is tried out on the cluster first').waitFor();
+    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await page.getByText('as it stands').waitFor();
+    await eventually(
+      async () => keys.length,
+      (count) => count === 3,
+    );
+    assert.equal(new Set(keys).size, 1);
+    assert.equal((await versions()).length, before + 1);
+    assert.deepEqual(await stored(), { slurmExtraConfig: 'A=typed', gresConf: 'last words' });
+    assert.equal(await page.getByText('Somebody else saved').count(), 0);
+  });
+});
+
+test('the largest configuration that is taken can be worked with', { skip: noBrowser }, async () => {
+  const script = `#!/bin/sh\n${'echo "a line of a long script"\n'.repeat(2_000)}`;
+  const files = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, script]));
+  const lines = 'NodeName=node Gres=gpu:8 # a comment of some length, for the sake of size\n'.repeat(20_000);
+  await setByBob({ prolog: files, slurmExtraConfig: lines, gresConf: 'x'.repeat(200_000) });
+  await withPerson('ada', async (page) => {
+    await show(page, address);
+    await editorOf(page).waitFor();
+    await editorOf(page).click();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.type('cgroupExtraConfig: abcdefghijklmnopqrstuvwxyz\n');
+    await editorOf(page).getByText('abcdefghijklmnopqrstuvwxyz').waitFor();
+    await page.getByText('It is tried out on the cluster first').waitFor();
+    await page.getByLabel('Show the difference').check();
+    await page.reload();
+    await editorOf(page).getByText('abcdefghijklmnopqrstuvwxyz').waitFor();
+    await save(page, 'large');
+    await eventually(stored, (one) => one['cgroupExtraConfig'] === 'abcdefghijklmnopqrstuvwxyz', 30_000);
+    await page.getByText('as it stands').waitFor();
+  });
+  await setByBob({});
+});
+
+test('who may not see it reads why; what is out of service can be read and not changed', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('eve', async (page) => {
+    await page.goto(app.url + address);
+    await page.getByText('This needs the permission clusters.configure in the organization.').waitFor();
+    assert.equal(await editorOf(page).count(), 0);
+    await checkPage(page, address);
+  });
+  await setByBob({ slurmExtraConfig: 'A=1' });
+  await app.test.app.store.write(async ({ db, changed }) => {
+    await db.updateTable('clusters').set({ state: 'releasing' }).where('id', '=', alpha).execute();
+    changed({ clusterId: alpha });
+  });
+  await withPerson('ada', async (page) => {
+    await page.goto(app.url + address);
+    await page.getByText('It can be read, and not changed').waitFor();
+    await editorOf(page).getByText('A=1').waitFor();
+    await editorOf(page).click();
+    await page.keyboard.type('nothing');
+    assert.match(await editorOf(page).innerText(), /^slurmExtraConfig: A=1/);
+    assert.equal(await page.getByRole('button', { name: 'Save and try it out' }).count(), 0);
+  });
+});
