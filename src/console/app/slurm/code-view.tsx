@@ -28,8 +28,8 @@ export function CodeView({
   const host = useRef<HTMLDivElement>(null);
   const own = useRef<Code>(undefined);
   const code = given ?? own;
-  const told = useRef({ onChange, onSave });
-  told.current = { onChange, onSave };
+  const handlers = useRef({ onChange, onSave });
+  handlers.current = { onChange, onSave };
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once; what changes is set below
   useEffect(() => {
     if (!host.current) return;
@@ -39,8 +39,8 @@ export function CodeView({
       isReadOnly,
       original,
       ...(hint !== undefined && { hint }),
-      onChange: () => told.current.onChange?.(),
-      onSave: () => told.current.onSave?.(),
+      onChange: () => handlers.current.onChange?.(),
+      onSave: () => handlers.current.onSave?.(),
     });
     code.current = made;
     return () => {

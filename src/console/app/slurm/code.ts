@@ -157,8 +157,8 @@ const setFaults = StateEffect.define<readonly Fault[]>();
 const faultField = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update(shown, { changes, effects, state }) {
-    const told = effects.find((effect) => effect.is(setFaults));
-    return told ? decorationsOf(told.value as readonly Fault[], state.doc) : shown.map(changes);
+    const faults = effects.find((effect) => effect.is(setFaults));
+    return faults ? decorationsOf(faults.value as readonly Fault[], state.doc) : shown.map(changes);
   },
   provide: (field) => EditorView.decorations.from(field),
 });

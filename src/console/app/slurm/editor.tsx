@@ -61,7 +61,7 @@ export function Editor({
     () => [
       ...parsed.faults,
       ...(check?.faults ?? []).map(({ field, file, message }) => ({
-        ...parsed.placeOf(field, file),
+        ...parsed.rangeFor(field, file),
         message,
       })),
     ],

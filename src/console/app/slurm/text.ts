@@ -30,7 +30,7 @@ export interface Parsed {
   configuration: Configuration | undefined;
   faults: Fault[];
   /** Where a field or one of its files is named. */
-  placeOf(field?: string, file?: string): { from: number; to: number };
+  rangeFor(field?: string, file?: string): { from: number; to: number };
 }
 
 const mostFaults = 50;
@@ -56,16 +56,16 @@ export function parseConfiguration(text: string): Parsed {
     to: pos[1],
     message: `${message.split('\n')[0]}${/[.:]$/.test(message) ? '' : '.'}`,
   }));
-  const places = new Map<string, { from: number; to: number }>();
-  const placeOf: Parsed['placeOf'] = (field = '', file = '') =>
-    places.get(keyOf(field, file)) ?? places.get(keyOf(field, '')) ?? { from: 0, to: 0 };
+  const ranges = new Map<string, { from: number; to: number }>();
+  const rangeFor: Parsed['rangeFor'] = (field = '', file = '') =>
+    ranges.get(keyOf(field, file)) ?? ranges.get(keyOf(field, '')) ?? { from: 0, to: 0 };
   const note = (node: unknown, message: string) => faults.push({ ...rangeOf(node), message });
   const values: [string, string | Record<string, string>][] = [];
   const { contents } = document;
   if (isMap(contents)) {
     for (const pair of contents.items) {
       const field = nameOf(pair);
-      places.set(keyOf(field, ''), rangeOf(pair.key));
+      ranges.set(keyOf(field, ''), rangeOf(pair.key));
       if (!Object.hasOwn(isOfFiles, field)) {
         note(
           pair.key,
@@ -82,7 +82,7 @@ export function parseConfiguration(text: string): Parsed {
         const files: [string, string][] = [];
         for (const inner of pair.value.items) {
           const file = nameOf(inner);
-          places.set(keyOf(field, file), rangeOf(inner.key));
+          ranges.set(keyOf(field, file), rangeOf(inner.key));
           const value = textOf(inner);
           if (value === undefined)
             note(inner.value ?? inner.key, `The file ${JSON.stringify(file)} is text.`);
@@ -95,7 +95,7 @@ export function parseConfiguration(text: string): Parsed {
     note(contents, 'This is not a map of fields and their values.');
   }
   const configuration = faults.length === 0 ? (Object.fromEntries(values) as Configuration) : undefined;
-  return { configuration, faults: faults.slice(0, mostFaults), placeOf };
+  return { configuration, faults: faults.slice(0, mostFaults), rangeFor };
 }
 
 function keyOf(field: string, file: string): string {
