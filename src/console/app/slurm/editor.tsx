@@ -278,6 +278,7 @@ function Save({
       write={{ form: `slurm.${cluster.id}`, send, topics: [`cluster/${cluster.id}`], onDone: done }}
       body={body}
       label="Save and try it out"
+      isWaiting={body === undefined}
       usualReason={usualReason}
     />
   );
