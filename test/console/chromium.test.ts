@@ -29,6 +29,7 @@ const pages = [
   `/clusters/${alpha}/slurm`,
   `/clusters/${alpha}`,
   '/members',
+  '/requests',
   '/operator',
   '/who',
   '/past',

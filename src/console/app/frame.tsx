@@ -9,7 +9,7 @@ import { holdsStaff } from './operator.ts';
 import { Loaded } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
-import { readClusters, readMe, readOrganization } from './reads.ts';
+import { readClusters, readMe, readOrganization, readOwnPermissions, readRequests } from './reads.ts';
 import { menu } from './routes.tsx';
 import { type Me, type Who, WhoContext, whoIs } from './who.tsx';
 
@@ -33,7 +33,13 @@ function Framed({ me }: { me: Me }) {
     const current = menuElement.current?.querySelector('[aria-current]');
     current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [pathname]);
-  const who = whoIs(me, org);
+  const known = whoIs(me, org);
+  const isMember = known.membership?.role === 'member';
+  const held = useQuery({ ...readOwnPermissions(known.orgID, me.user.id), enabled: isMember });
+  const isDecider = known.isManager || (held.data?.permissions.includes('members.manage') ?? false);
+  const who = { ...known, isDecider };
+  const waiting = useQuery({ ...readRequests(who.orgID), enabled: isDecider });
+  const count = waiting.data?.requests.length ?? 0;
   const [open, setOpen] = useState<'palette' | 'help'>();
   const items = menu.filter((item) => item.isFor(who));
   const clusters = useQuery({ ...readClusters(who.orgID), enabled: who.orgID !== '' });
@@ -71,6 +77,7 @@ function Framed({ me }: { me: Me }) {
                 activeProps={{ 'aria-current': 'page' }}
               >
                 {name}
+                {to === '/requests' && count > 0 && <Count of={count} />}
               </Link>
             ))}
           </nav>
@@ -92,6 +99,15 @@ function Framed({ me }: { me: Me }) {
       </div>
       <Keys places={places} open={open} setOpen={setOpen} />
     </WhoContext>
+  );
+}
+
+function Count({ of }: { of: number }) {
+  return (
+    <span className="count">
+      {of}
+      <span className="hidden"> waiting</span>
+    </span>
   );
 }
 

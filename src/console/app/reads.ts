@@ -123,6 +123,36 @@ export const readMembers = (orgID: string) =>
     bodyOf(await business.GET('/organizations/{orgID}/members', { params: { path: { orgID } } })),
   );
 
+/** What the person was granted in an organization, and until when. */
+export const readOwnPermissions = (orgID: string, userID: string) =>
+  read(['own-permissions', orgID, userID], ['me', `members/${orgID}`], async () => {
+    const params = { path: { orgID, userID } };
+    return bodyOf(await business.GET('/organizations/{orgID}/members/{userID}/permissions', { params }));
+  });
+
+/** What the person asked for, in every organization. */
+export const readOwnRequests = () =>
+  read(['own-requests'], ['requests', 'me'], async () => bodyOf(await business.GET('/me/access-requests')));
+
+/** What waits for a decision. */
+export const readRequests = (orgID: string) => requestsOf(orgID, 'open');
+
+/** With what was decided lately. */
+export const readAllRequests = (orgID: string) => requestsOf(orgID, 'all');
+
+const requestsOf = (orgID: string, state: 'open' | 'all') =>
+  read(['requests', orgID, state], [`requests/${orgID}`, 'me'], async () => {
+    const params = { path: { orgID }, query: { state } };
+    return bodyOf(await business.GET('/organizations/{orgID}/access-requests', { params }));
+  });
+
+/** How far what one person may do has come on each cluster. */
+export const readMemberAccess = (orgID: string, userID: string) =>
+  read(['member-access', orgID, userID], [`members/${orgID}`, 'me', 'cluster/*'], async () => {
+    const params = { path: { orgID }, query: { user_ids: userID } };
+    return bodyOf(await business.GET('/organizations/{orgID}/access', { params }));
+  });
+
 /** Null for who may not grant. */
 export const readMemberPermissions = (orgID: string) =>
   read(['member-permissions', orgID], [`members/${orgID}`, 'me'], async () => {

@@ -40,6 +40,12 @@ export const menu: readonly MenuItem[] = [
   { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', isFor: members },
   { to: '/members', name: 'Members', hint: 'Who has access to what', isFor: members },
   {
+    to: '/requests',
+    name: 'Requests',
+    hint: 'Who asks for access',
+    isFor: ({ isDecider }) => isDecider,
+  },
+  {
     to: '/operator',
     name: 'Installation',
     hint: 'Is everything converged?',
@@ -129,6 +135,11 @@ const clusterPeople = createRoute({
   path: '/clusters/$clusterId/people',
   component: lazyRouteComponent(() => import('./pages/cluster-people.tsx'), 'ClusterPeoplePage'),
   validateSearch: texts('filter'),
+});
+const requests = createRoute({
+  getParentRoute: () => frame,
+  path: '/requests',
+  component: lazyRouteComponent(() => import('./pages/requests.tsx'), 'RequestsPage'),
 });
 const operator = createRoute({
   getParentRoute: () => frame,
@@ -221,6 +232,7 @@ export const router = createRouter({
       person,
       memberChange,
       clusterPeople,
+      requests,
       operator,
       operatorMachines,
       operatorReservations,

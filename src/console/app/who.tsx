@@ -13,6 +13,8 @@ export interface Who {
   orgID: string;
   /** Owner or admin. */
   isManager: boolean;
+  /** May set permissions of others. */
+  isDecider: boolean;
   isStaff: boolean;
 }
 
@@ -33,6 +35,7 @@ export function whoIs(me: Me, org: string | undefined): Who {
     membership,
     orgID: membership?.org_id ?? '',
     isManager: membership !== undefined && membership.role !== 'member',
+    isDecider: false,
     isStaff: me.staff_keys.length > 0,
   };
 }

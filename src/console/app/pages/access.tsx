@@ -1,12 +1,14 @@
 /** "Why can I not log in?": for each cluster the one obstacle, and the one thing to do. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
 import { AsCommand } from '../parts/copy.tsx';
 import { LoginLines, LoginStrip } from '../parts/login.tsx';
 import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
-import { Age, Reported } from '../parts/time.tsx';
+import { Age, Moment, Reported } from '../parts/time.tsx';
 import {
   type ClusterItem,
   readClusters,
@@ -21,6 +23,7 @@ import { useWho } from '../who.tsx';
 export function AccessPage() {
   const { orgID } = useWho();
   const clusters = useQuery(readClusters(orgID));
+  const [wish, setWish] = useState<Wish>();
   return (
     <Page title="My access" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
       <Loaded of={clusters}>
@@ -28,11 +31,13 @@ export function AccessPage() {
           list.length === 0 ? (
             <NoClusters />
           ) : (
-            list.map((cluster) => <ClusterAccess key={cluster.id} cluster={cluster} />)
+            list.map((cluster) => <ClusterAccess key={cluster.id} cluster={cluster} ask={setWish} />)
           )
         }
       </Loaded>
+      <OwnAccess clusters={clusters.data ?? []} ask={setWish} />
       <Refusals clusters={clusters.data ?? []} />
+      {wish && <AskAccess wish={wish} close={() => setWish(undefined)} />}
     </Page>
   );
 }
@@ -54,7 +59,7 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   );
 }
 
-function ClusterAccess({ cluster }: { cluster: ClusterItem }) {
+function ClusterAccess({ cluster, ask }: { cluster: ClusterItem; ask: (wish: Wish) => void }) {
   const { orgID } = useWho();
   const { name } = cluster.spec;
   const access = useQuery(readSshAccess(cluster.id, orgID));
@@ -74,7 +79,7 @@ function ClusterAccess({ cluster }: { cluster: ClusterItem }) {
       <Loaded of={access}>
         {(known) =>
           known === null ? (
-            <NoPermission />
+            <NoPermission ask={() => ask({ keys: ['clusters.ssh'], cluster })} />
           ) : known.hostname === '' ? (
             <p>
               <State kind="none">No SSH</State> This cluster runs Kubernetes only. Use kubectl:{' '}
@@ -84,6 +89,18 @@ function ClusterAccess({ cluster }: { cluster: ClusterItem }) {
             <>
               <Verdict access={known} name={name} />
               <LoginStrip cluster={cluster} access={known} newest={newest} />
+              {known.access_expires_at && (
+                <p>
+                  Your access ends by itself: <Moment at={known.access_expires_at} />.{' '}
+                  <button
+                    type="button"
+                    className="second small"
+                    onClick={() => ask({ keys: ['clusters.ssh'], cluster })}
+                  >
+                    Keep it longer…
+                  </button>
+                </p>
+              )}
               {known.ready && <LoginLines cluster={cluster} access={known} />}
               <Facts access={known} clusterId={cluster.id} />
             </>
@@ -94,12 +111,18 @@ function ClusterAccess({ cluster }: { cluster: ClusterItem }) {
   );
 }
 
-function NoPermission() {
+function NoPermission({ ask }: { ask: () => void }) {
   return (
-    <p>
-      <State kind="warn">No access</State> You do not hold <code>clusters.ssh</code> in this organization. Ask
-      an owner or admin of it.
-    </p>
+    <>
+      <p>
+        <State kind="warn">No access</State> You do not hold <code>clusters.ssh</code> in this organization.
+      </p>
+      <p>
+        <button type="button" onClick={ask}>
+          Ask for SSH access…
+        </button>
+      </p>
+    </>
   );
 }
 

@@ -91,7 +91,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 export function NoClusters() {
   return (
     <Empty>
-      There is no cluster that you may see. Ask an owner of your organization for <code>clusters.read</code>.
+      There is no cluster that you may see. Ask for <code>clusters.read</code> on “My access”.
     </Empty>
   );
 }

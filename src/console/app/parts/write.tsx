@@ -129,6 +129,7 @@ export function WriteForm<Body>({
   body,
   label,
   usualReason = '',
+  note = 'kept in the audit trail',
   danger = false,
   isWaiting = false,
   children,
@@ -139,6 +140,8 @@ export function WriteForm<Body>({
   body: Body | undefined;
   label: string;
   usualReason?: string;
+  /** Who reads the reason. */
+  note?: string;
   danger?: boolean;
   /** Something must be shown before it can be sent. */
   isWaiting?: boolean;
@@ -163,7 +166,7 @@ export function WriteForm<Body>({
     <form className="write" onSubmit={submit}>
       {children}
       <label htmlFor={id}>
-        Why <span className="soft">(kept in the audit trail)</span>
+        Why <span className="soft">({note})</span>
       </label>
       <input
         id={id}

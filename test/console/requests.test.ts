@@ -1,0 +1,132 @@
+/** Asking for access and deciding, with the keyboard alone, in two browsers that see each other's steps by themselves. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { updateMemberPermissions } from '../../src/store/membership-changes.ts';
+import { findPersonByEmail } from '../../src/store/people.ts';
+import { noBrowser, openBrowser } from '../support/browser.ts';
+import { type ConsoleApp, startConsoleApp } from './harness.ts';
+import { checkPage, withPageOf } from './page.ts';
+
+const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
+
+/** Moves the focus there with the Tab key. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  await target.waitFor();
+  for (let i = 0; i < 120; i++) {
+    if ((await target.and(page.locator(':focus')).count()) > 0) return;
+    await page.keyboard.press('Tab');
+  }
+  const at = await page.evaluate('document.activeElement?.outerHTML.slice(0, 200)');
+  throw new Error(`the Tab key does not get to ${target}, but to ${at}`);
+}
+
+async function press(page: Page, name: string | RegExp, key = 'Enter'): Promise<void> {
+  await tabTo(page, page.getByRole('button', { name }).first());
+  await page.keyboard.press(key);
+}
+
+async function goTo(page: Page, name: string): Promise<void> {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog', { name: 'Go to' }).waitFor();
+  await page.keyboard.type(name);
+  await page.getByRole('option', { name }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+}
+
+async function fillReason(page: Page, text: string): Promise<void> {
+  await tabTo(page, page.getByLabel(/^Why/));
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type(text);
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+}
+
+/** Lets what eve holds end in a moment. */
+async function endSoon({ test: { app } }: ConsoleApp): Promise<void> {
+  const eve = await findPersonByEmail(app.store.read, 'eve@physics.example');
+  const { id: organizationId } = await app.store.read
+    .selectFrom('organizations')
+    .select('id')
+    .where('slug', '=', 'physics')
+    .executeTakeFirstOrThrow();
+  const expiresAt = new Date(Date.now() + 2_000).toISOString();
+  await app.store.write((tx) =>
+    updateMemberPermissions(tx, {
+      organizationId,
+      userId: eve?.id ?? '',
+      permissions: [{ key: 'clusters.read', expiresAt }],
+    }),
+  );
+}
+
+test('a member asks, an owner approves, declines and changes the term, and both see it by themselves', {
+  skip: noBrowser,
+}, async () => {
+  await using app = await startConsoleApp();
+  await using browser = await openBrowser();
+  await withPageOf({ app, browser }, 'eve', async (eve) => {
+    await withPageOf({ app, browser }, 'ada', async (ada) => {
+      await goTo(ada, 'Requests');
+      await ada.getByText('No request waits for a decision.').waitFor();
+
+      await goTo(eve, 'My access');
+      await eve.getByText('You hold no permission in this organization.').waitFor();
+      await press(eve, 'Ask for access…');
+      // What somebody who may do nothing needs is chosen; one thing more is, by hand.
+      await tabTo(eve, eve.getByRole('checkbox', { name: /^clusters\.kubernetes / }));
+      await eve.keyboard.press('Space');
+      await checkPage(eve, 'asking');
+      await fillReason(eve, evil);
+      await eve.getByText('Waits for a decision').waitFor();
+
+      await ada.getByText('1 request waits for a decision.').waitFor();
+      await ada.getByRole('link', { name: 'Requests 1 waiting' }).waitFor();
+      await ada.getByText(evil).waitFor();
+      assert.equal(await ada.evaluate('window.hit'), undefined);
+      await checkPage(ada, '/requests');
+      await press(ada, 'Approve for 7 days');
+      await ada.getByText('No request waits for a decision.').waitFor();
+      await ada.getByText('Approved last: eve@physics.example').waitFor();
+      await eve.getByText('Approved', { exact: true }).first().waitFor();
+      await eve.getByText(/^clusters\.ssh until/).waitFor();
+      await eve.getByText('In force').waitFor();
+      await checkPage(eve, '/access');
+
+      await press(eve, 'Ask for more time…');
+      await fillReason(eve, 'the runs take longer');
+      await ada.getByText('the runs take longer').first().waitFor();
+      await press(ada, 'Another term…');
+      await tabTo(ada, ada.getByLabel('For', { exact: true }));
+      await ada.keyboard.press('ArrowDown');
+      await ada.getByText('It ends by itself on').waitFor();
+      await checkPage(ada, 'another term');
+      await tabTo(ada, ada.getByLabel(/^Why/));
+      await ada.keyboard.press('Enter');
+      await ada.getByText('No request waits for a decision.').waitFor();
+
+      await press(eve, 'Ask for access…');
+      await tabTo(eve, eve.getByRole('checkbox', { name: /^members\.manage / }));
+      await eve.keyboard.press('Space');
+      await fillReason(eve, 'I want it all');
+      await ada.getByText('I want it all').first().waitFor();
+      await press(ada, 'Decline…');
+      await fillReason(ada, 'ask me in person');
+      await eve.getByText('ada@physics.example: “ask me in person”').waitFor();
+
+      await press(eve, 'Ask for access…');
+      await tabTo(eve, eve.getByRole('checkbox', { name: /^members\.manage / }));
+      await eve.keyboard.press('Space');
+      await fillReason(eve, 'by mistake');
+      await ada.getByText('1 request waits for a decision.').waitFor();
+      await press(eve, 'Withdraw…');
+      await press(eve, /^Withdraw$/);
+      await ada.getByText('No request waits for a decision.').waitFor();
+
+      // It ends by itself, on the open page.
+      await endSoon(app);
+      await eve.getByText('You hold no permission in this organization.').waitFor();
+    });
+  });
+});
