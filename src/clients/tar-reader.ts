@@ -17,6 +17,8 @@ export interface TarSink {
 }
 
 const blockBytes = 512;
+/** Zeros at the end, which tar writes to fill what it calls a record. */
+const mostEndBlocks = 1024;
 
 /** Hands each entry to `sink`. Throws `invalid_request` with a sentence where it is no such tar. */
 export async function readTar(pieces: AsyncIterable<Buffer>, sink: TarSink): Promise<void> {
@@ -25,7 +27,7 @@ export async function readTar(pieces: AsyncIterable<Buffer>, sink: TarSink): Pro
   /** Of the entry under way, and of what fills its last block. */
   let left = 0;
   let padding = 0;
-  let hasEnded = false;
+  let endBlocks = 0;
   for await (const piece of pieces) {
     let at = 0;
     while (at < piece.length) {
@@ -44,10 +46,10 @@ export async function readTar(pieces: AsyncIterable<Buffer>, sink: TarSink): Pro
         head = Buffer.concat([head, part]);
         at += part.length;
         if (head.length < blockBytes) break;
-        const entry = hasEnded ? endBlock(head) : readHeader(head);
+        const entry = endBlocks > 0 ? endBlock(head) : readHeader(head);
         head = Buffer.alloc(0);
         if (!entry) {
-          hasEnded = true;
+          if (++endBlocks > mostEndBlocks) throw refuse('its end is too long');
           continue;
         }
         left = entry.bytes;
@@ -57,7 +59,7 @@ export async function readTar(pieces: AsyncIterable<Buffer>, sink: TarSink): Pro
       }
     }
   }
-  if (!hasEnded || left > 0 || head.length > 0) throw refuse('it ends in the middle');
+  if (endBlocks === 0 || left > 0 || head.length > 0) throw refuse('it ends in the middle');
 }
 
 function endBlock(block: Buffer): undefined {

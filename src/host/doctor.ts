@@ -15,15 +15,18 @@ import { isHeld } from '../store/lock.ts';
 import { becomeOwnerOf } from './account.ts';
 import { checkBackups } from './backup-findings.ts';
 import { checkCertificates } from './certificates.ts';
-import { checkDatabase, checkDataDir } from './files.ts';
+import { checkConfigFiles, checkDatabase, checkDataDir } from './files.ts';
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
+import { checkPorts } from './ports.ts';
 import { askReadiness } from './readiness.ts';
+import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
 
 export interface DoctorOptions {
   config?: string;
   /** Only what is not well is printed. */
   quiet: boolean;
+  json?: boolean;
 }
 
 const mebibyte = 2 ** 20;
@@ -34,27 +37,49 @@ const startMs = 5_000;
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export function doctor(options: DoctorOptions): Promise<number> {
-  return printFindings(findings(options), options.quiet);
+  return printFindings(findings(options), options.quiet, options.json);
 }
 
 async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
   try {
-    const config = readConfig(findConfig(options.config));
+    const file = findConfig(options.config);
+    const config = readConfig(file);
     const { dataDir } = config;
+    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    const ports = await Array.fromAsync(checkPorts(config));
     becomeOwnerOf(dataDir);
+    yield ok('settings', `${file} can be read, and every setting is one.`);
+    yield* checkConfigFiles(file, config);
     yield* checkDataDir(dataDir);
     yield await checkService(config);
+    const isRunning = isHeld(dataDir);
+    yield* judgePorts(ports, isRunning);
+    yield* checkIssuer(config);
     yield* checkKeys(dataDir);
     yield* checkCertificates(config);
     yield* checkSpace(dataDir);
     yield* checkBackups(config);
+    yield* checkClients(dataDir);
     yield* checkSynchronized();
     for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
-    if (existsSync(join(dataDir, 'andromeda.db'))) yield* examine(join(dataDir, 'andromeda.db'));
-    else yield warn('database', `There is none in ${dataDir} yet.`);
+    if (existsSync(join(dataDir, 'andromeda.db'))) {
+      yield* examine(join(dataDir, 'andromeda.db'));
+      yield* checkClusters(join(dataDir, 'andromeda.db'), isRunning);
+    } else yield warn('database', `There is none in ${dataDir} yet.`);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield wrong('installation', error.message);
+  }
+}
+
+/** What the clusters said last, from the database. */
+function* checkClusters(file: string, isRunning: boolean): Generator<Finding> {
+  using database = inspectDatabase(file);
+  try {
+    if (database.isOfThisVersion()) yield* judgeClusters(database.clusterSides(), isRunning);
+  } catch (error) {
+    if (faultMessage(error) === undefined) throw error;
+    // It is damaged, which was said.
   }
 }
 

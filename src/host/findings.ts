@@ -13,14 +13,26 @@ export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', ab
 export const warn = (about: string, text: string): Finding => ({ verdict: 'warn', about, text });
 export const wrong = (about: string, text: string): Finding => ({ verdict: 'wrong', about, text });
 
-/** Prints each finding as it comes; with `quiet`, only what is not well. Resolves to the exit status: 1 where something is wrong. */
-export async function printFindings(findings: AsyncIterable<Finding>, quiet: boolean): Promise<number> {
+/**
+ * Prints each finding as it comes, or all of them as JSON; with `quiet`, only what is not well. Resolves to the exit status: 1
+ * where something is wrong.
+ */
+export async function printFindings(
+  findings: AsyncIterable<Finding>,
+  quiet: boolean,
+  json = false,
+): Promise<number> {
   let status = 0;
-  for await (const { verdict, about, text } of findings) {
+  const all: Finding[] = [];
+  for await (const finding of findings) {
+    const { verdict, about, text } = finding;
     if (verdict === 'wrong') status = 1;
     if (quiet && verdict === 'ok') continue;
+    all.push(finding);
+    if (json) continue;
     const line = `${verdict.padEnd(5)}  ${about.padEnd(14)}  ${text.replaceAll('\n', ' ')}`;
     process.stdout.write(`${escapeControls(line)}\n`);
   }
+  if (json) process.stdout.write(`${escapeControls(JSON.stringify({ findings: all }, null, 2))}\n`);
   return status;
 }

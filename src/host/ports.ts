@@ -22,32 +22,30 @@ const mostAnswer = 16_384;
 /** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires one answers nobody without. */
 const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
 
-/** One finding for each address. */
+/** One finding for each address. They are asked together: what hangs is waited for once. */
 export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
-  for (const listener of listenersOf(config)) {
-    const { setting, at } = listener;
-    const address = `${setting}.listen, ${at.host} port ${at.port}`;
-    const code = at.port === 0 ? undefined : await errorOfListening(at);
-    if (code === undefined) yield ok('port', `${address}: free.`);
-    else if (code === 'EACCES')
-      yield warn(
-        'port',
-        `${address}: this account may not listen below 1024 by itself. The unit of \`andromeda service install\` gives it the right.`,
-      );
-    else if (code === 'EADDRNOTAVAIL') yield wrong('port', `${address}: this machine has no such address.`);
-    else if (code !== 'EADDRINUSE') yield wrong('port', `${address}: cannot be listened on (${code}).`);
-    else if (listener.isMute)
-      yield warn(
-        'port',
-        `${address}: in use, by Andromeda or another: without a certificate nobody answers.`,
-      );
-    else if (await isOurs(listener)) yield ok('port', `${address}: held by Andromeda, which runs.`);
-    else
-      yield wrong(
-        'port',
-        `${address}: in use by another program. Stop that one, or give another port (\`ss -ltnp\` says which it is).`,
-      );
-  }
+  yield* await Promise.all(listenersOf(config).map(checkPort));
+}
+
+async function checkPort(listener: Listener): Promise<Finding> {
+  const { setting, at } = listener;
+  const address = `${setting}.listen, ${at.host} port ${at.port}`;
+  const code = at.port === 0 ? undefined : await errorOfListening(at);
+  if (code === undefined) return ok('port', `${address}: free.`);
+  if (code === 'EACCES')
+    return warn(
+      'port',
+      `${address}: this account may not listen below 1024 by itself. The unit of \`andromeda service install\` gives it the right.`,
+    );
+  if (code === 'EADDRNOTAVAIL') return wrong('port', `${address}: this machine has no such address.`);
+  if (code !== 'EADDRINUSE') return wrong('port', `${address}: cannot be listened on (${code}).`);
+  if (listener.isMute)
+    return warn('port', `${address}: in use, by Andromeda or another: without a certificate nobody answers.`);
+  if (await isOurs(listener)) return ok('port', `${address}: held by Andromeda, which runs.`);
+  return wrong(
+    'port',
+    `${address}: in use by another program. Stop that one, or give another port (\`ss -ltnp\` says which it is).`,
+  );
 }
 
 function listenersOf(config: Config): Listener[] {

@@ -24,6 +24,17 @@ export interface Inspection extends Disposable {
   /** What is wrong with pages, indexes and references, table by table. */
   faults(): AsyncGenerator<string>;
   auditTrail(): Promise<AuditFindings>;
+  /** The sides of the clusters that are in service, by name. */
+  clusterSides(): ClusterSideState[];
+}
+
+export interface ClusterSideState {
+  name: string;
+  side: string;
+  /** Of its last report, RFC 3339; null: it has made none. */
+  observedAt: string | null;
+  /** What went wrong when it was last tried; null: nothing. */
+  failure: string | null;
 }
 
 export interface AuditFindings {
@@ -63,8 +74,22 @@ export function inspectDatabase(file: string): Inspection {
         .every(({ name }) => name in migrations),
     faults: () => faultsOf(database),
     auditTrail: () => readTrail(database),
+    clusterSides: () => readSides(database),
     [Symbol.dispose]: () => database.close(),
   };
+}
+
+function readSides(database: DatabaseView): ClusterSideState[] {
+  return database.rows<ClusterSideState>(
+    `select c.name, t.side, o.observed_at as observedAt, coalesce(s.look_failure, s.apply_failure) as failure
+       from clusters c
+       join (select cluster_id, side from observations union select cluster_id, side from cluster_sides) t
+         on t.cluster_id = c.id
+       left join observations o on o.cluster_id = c.id and o.side = t.side
+       left join cluster_sides s on s.cluster_id = c.id and s.side = t.side
+      where c.state = 'active'
+      order by c.name, t.side limit 1000`,
+  );
 }
 
 async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {

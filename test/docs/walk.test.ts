@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
+import { writeRelease } from '../clients/release.ts';
 import { eventually } from '../support/app.ts';
 import { noBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -129,6 +130,8 @@ Next:
       readPage('identity-provider.md').commands.filter((line) => / admin |call/.test(line)),
     ),
   );
+  const content = Buffer.from('a client');
+  writeRelease(machine.home, '0.1.0', [{ platform: 'linux-x64', name: 'andromeda-linux-x64', content }]);
   await t.test('Sign in: the lab', (t) => follow(t, install.slice(login + 1, -1)));
   // As clusters.md says of a simulated cluster where the service is not root.
   await machine.run(`echo 'clusters: { unsafeSimulatedLogins: true }' >> /etc/andromeda/andromeda.yaml

@@ -53,6 +53,10 @@ test('beside a service that runs all is well, and what is not is said', async (t
       assert.equal(status, 0, said);
       assert.match(said, /^ok +data +.*\/data, mode 0711/m);
       assert.match(said, /^ok +service +It is ready, at 127\.0\.0\.1 port \d+\.$/m);
+      assert.match(said, /^ok +settings +/m);
+      assert.match(said, /^ok +port +gateway\.listen, .*: held by Andromeda, which runs\.$/m);
+      assert.match(said, /^ok +issuer +http:\S+ answers\.$/m);
+      assert.match(said, /^ok +cluster +alpha, slurm: its last report is of /m);
       assert.match(said, /^ok +key +.*gateway_host_ed25519: SHA256:/m);
       assert.match(said, /^ok +disk +.*free on the disk/m);
       assert.match(said, /^warn +backup +None is known\./m);
@@ -93,7 +97,9 @@ test('beside a service that runs all is well, and what is not is said', async (t
       open.exec(`drop trigger "${name}"`);
     change(open);
     open.close();
-    return doctor(config, '--quiet');
+    const { status, said } = await doctor(config, '--quiet');
+    // The issuer of what was copied has gone with the service.
+    return { status, said: said.replace(/^wrong +issuer .*\n/m, '') };
   };
 
   await t.test('a trail that was changed, cut or signed by others', async () => {
@@ -162,7 +168,11 @@ test('beside a service that runs all is well, and what is not is said', async (t
       );
       mkdirSync(join(place.path, 'none'));
       const nothing = join(place.path, 'none/andromeda.yaml');
-      writeFileSync(nothing, `dataDir: data\nplatform: { listen: '127.0.0.1:${(await freePorts(1))[0]}' }\n`);
+      const [first, second, third, fourth] = (await freePorts(4)).map((port) => ({
+        listen: `127.0.0.1:${port}`,
+      }));
+      const settings = { platform: first, business: second, gateway: third, identity: { embedded: fourth } };
+      writeFileSync(nothing, stringify({ dataDir: 'data', ...settings }));
       const fresh = await doctor(nothing, '--quiet');
       assert.deepEqual([fresh.status, fresh.said.includes('There is none in')], [0, true], fresh.said);
     },

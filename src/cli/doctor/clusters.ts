@@ -16,7 +16,7 @@ import { sentenceOf } from './sentence.ts';
 
 /** Asked one after the other, so that somebody who has hundreds names one. */
 const mostClusters = 20;
-const bannerMs = 8_000;
+const bannerMs = 15_000;
 
 /** `wanted`: the only cluster to look at. */
 export async function* checkClusters(

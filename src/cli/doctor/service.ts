@@ -43,7 +43,7 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
   const before = Date.now();
   let response: IncomingMessage;
   try {
-    response = await send({ method: 'GET', url, timeoutMs: 10_000 });
+    response = await send({ method: 'GET', url, timeoutMs: 20_000 });
   } catch (error) {
     const isTls = /TLS/.test(sentenceOf(error));
     const fix = isTls

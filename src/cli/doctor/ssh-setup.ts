@@ -33,7 +33,7 @@ export async function* checkSshSetup(signedIn: EnvironmentOptions | false): Asyn
 }
 
 async function checkSsh(): Promise<Finding> {
-  const { status, stdout, stderr } = await askProgram('ssh', ['-V'], 10_000);
+  const { status, stdout, stderr } = await askProgram('ssh', ['-V'], 30_000);
   if (status === undefined)
     return wrong(
       'ssh',
@@ -92,7 +92,7 @@ async function checkKeys(registered: ReadonlySet<string>): Promise<Finding> {
 }
 
 async function agentKeys(): Promise<AgentKeys> {
-  const { status, stdout } = await askProgram('ssh-add', ['-L'], 5_000);
+  const { status, stdout } = await askProgram('ssh-add', ['-L'], 15_000);
   // 1: it holds none.
   if (status !== 0 && status !== 1) return undefined;
   const keys = stdout.split(/\r?\n/).flatMap((line) => {

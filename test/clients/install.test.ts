@@ -1,0 +1,291 @@
+/** From an empty home to a shell on a cluster, with the client that the service hands out, in each way that it offers. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, test } from 'node:test';
+import { addRelease } from '../../src/clients/release-file.ts';
+import { startConsoleApp } from '../console/harness.ts';
+import { answerDevice } from '../identity/issuer/harness.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { writeRelease } from './release.ts';
+
+const [port = 0] = await freePorts(1);
+const url = `http://127.0.0.1:${port}`;
+const service = await startConsoleApp({ config: { platform: { listen: `127.0.0.1:${port}` } } });
+after(() => service[Symbol.asyncDispose]());
+
+const systemNode = existsSync('/usr/bin/node') ? '/usr/bin/node' : undefined;
+const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
+const withoutNpm = existsSync('/usr/bin/npm') ? false : 'npm is not installed';
+
+interface Said {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Somebody's machine: a home with a space in its name, and nothing in it. */
+function createHome(node: string | undefined) {
+  const directory = temporaryDirectory();
+  const home = join(directory.path, 'Ada Lovelace');
+  const tools = join(directory.path, 'tools');
+  for (const path of [home, tools]) mkdirSync(path);
+  if (node) symlinkSync(node, join(tools, 'node'));
+  const names = [
+    'sh',
+    'env',
+    'curl',
+    'wget',
+    'uname',
+    'grep',
+    'cut',
+    'mkdir',
+    'mktemp',
+    'mv',
+    'rm',
+    'ln',
+    'find',
+  ];
+  for (const name of [
+    ...names,
+    'chmod',
+    'sha256sum',
+    'sleep',
+    'cat',
+    'ssh',
+    'ssh-add',
+    'ssh-keygen',
+    'ssh-keyscan',
+  ])
+    for (const folder of ['/usr/bin', '/bin'])
+      if (existsSync(join(folder, name)) && !existsSync(join(tools, name)))
+        symlinkSync(join(folder, name), join(tools, name));
+  const env: Record<string, string> = {
+    HOME: home,
+    PATH: tools,
+    ANDROMEDA_CREDENTIAL_STORE: 'file',
+    npm_config_cache: join(home, '.npm'),
+    npm_config_prefix: join(home, 'npm'),
+    npm_config_update_notifier: 'false',
+    npm_config_fund: 'false',
+    npm_config_audit: 'false',
+  };
+  const start = (command: string, args: string[], more: Record<string, string> = {}) =>
+    spawn(command, args, { env: { ...env, ...more }, cwd: home, timeout: 120_000 });
+  const run = async (command: string, args: string[], more: Record<string, string> = {}): Promise<Said> => {
+    const child = start(command, args, more);
+    child.stdin.end();
+    const said = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (part) => {
+        said[name] += part;
+      });
+    const status = await new Promise<number | null>((resolve) => child.on('close', resolve));
+    return { status, ...said };
+  };
+  const install = (script: string, more?: Record<string, string>) =>
+    run('sh', ['-c', script.replaceAll('URL', url)], more);
+  return { home, env, tools, start, run, install, [Symbol.dispose]: () => directory[Symbol.dispose]() };
+}
+
+type Home = ReturnType<typeof createHome>;
+
+/** Signs in, registers a key, and logs in; `command` is how this person runs the client. */
+async function walk({ home, start, run }: Home, [program = '', ...args]: string[]): Promise<void> {
+  const client = async (...more: string[]) => {
+    const said = await run(program, [...args, ...more]);
+    assert.equal(said.status, 0, `${more.join(' ')}: ${said.stdout}${said.stderr}`);
+    return said.stdout;
+  };
+  assert.match(await client('version'), /^andromeda /);
+  const before = await run(program, [...args, 'doctor']);
+  assert.equal(before.status, 1);
+  assert.match(before.stdout, /\nDo this first: `andromeda auth login --url/);
+
+  const login = start(program, [...args, 'auth', 'login', '--url', url]);
+  login.stdin.end();
+  let text = '';
+  const ended = new Promise<number | null>((resolve) => login.on('close', resolve));
+  const address = await new Promise<string>((resolve, reject) => {
+    login.stdout.setEncoding('utf8').on('data', (part) => {
+      text += part;
+      const found = /^ {4}(http\S+)$[\s\S]*^ {4}(\S+)$/m.exec(text)?.[1];
+      if (found) resolve(found);
+    });
+    login.on('close', () => reject(new Error(`auth login said: ${text}`)));
+  });
+  const code = /\n {4}([A-Z0-9-]+)\n/.exec(text)?.[1] ?? '';
+  await answerDevice(service.issuerUrl, {
+    verification_uri_complete: address,
+    user_code: code,
+  } as Parameters<typeof answerDevice>[1]);
+  assert.equal(await ended, 0, text);
+  assert.match(text, /Signed in as Ada/i);
+
+  mkdirSync(join(home, '.ssh'), { mode: 0o700 });
+  const keygen = ['-q', '-t', 'ed25519', '-N', '', '-f', join(home, '.ssh/id_ed25519')];
+  assert.equal((await run('ssh-keygen', keygen)).status, 0);
+  await client('keys', 'add');
+  await client('wait', 'key', '--timeout', '90s');
+  assert.equal(await client('ssh', 'alpha', 'echo in'), 'in\n');
+  const well = JSON.parse(await client('doctor', 'alpha', '--json'));
+  const about = well.findings.map((one: { verdict: string; about: string }) => `${one.verdict} ${one.about}`);
+  for (const part of ['address', 'clock', 'sign-in', 'ssh', 'key', 'access', 'host key', 'gateway'])
+    assert.ok(about.includes(`ok ${part}`), `${part}: ${JSON.stringify(well.findings)}`);
+}
+
+const ways: [name: string, skip: string | false, way: () => Promise<void>][] = [
+  [
+    'install.sh, with curl and the Node of the system',
+    systemNode ? false : 'the system has no Node',
+    async () => {
+      using home = createHome(systemNode);
+      const said = await home.install('curl -fsSL URL/install.sh | sh');
+      assert.equal(said.status, 0, said.stderr);
+      assert.match(said.stdout, /^Installed: .*To undo it: rm /s);
+      await walk(home, [join(home.home, '.local/bin/andromeda')]);
+    },
+  ],
+  [
+    'andromeda.mjs, on the Node of the system',
+    systemNode ? false : 'the system has no Node',
+    async () => {
+      using home = createHome(systemNode);
+      assert.equal((await home.install('curl -fsSO URL/andromeda.mjs')).status, 0);
+      await walk(home, ['node', 'andromeda.mjs']);
+    },
+  ],
+  [
+    'andromeda.mjs, on the Node of the service',
+    false,
+    async () => {
+      using home = createHome(process.execPath);
+      assert.equal((await home.install('curl -fsSO URL/andromeda.mjs')).status, 0);
+      await walk(home, ['node', 'andromeda.mjs']);
+    },
+  ],
+  [
+    'npx',
+    withoutNpm,
+    async () => {
+      using home = createHome(systemNode);
+      await walk(home, ['/usr/bin/npx', '--yes', `${url}/andromeda.tgz`]);
+    },
+  ],
+  [
+    'npm install --global',
+    withoutNpm,
+    async () => {
+      using home = createHome(systemNode);
+      const said = await home.run('/usr/bin/npm', ['install', '--global', `${url}/andromeda.tgz`]);
+      assert.equal(said.status, 0, said.stderr);
+      await walk(home, [join(home.home, 'npm/bin/andromeda')]);
+    },
+  ],
+];
+
+test('from an empty home to a shell', { skip: withoutSsh, concurrency: true }, async (t) => {
+  await Promise.all(ways.map(([name, skip, way]) => t.test(name, { skip }, way)));
+});
+
+/** What lies in a directory, with what it holds. */
+function contentsOf(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
+}
+
+test('without Node the script says what to do, and takes the program that needs none where there is one', async () => {
+  using home = createHome(undefined);
+  const bin = join(home.home, '.local/bin');
+  const refused = await home.install('curl -fsSL URL/install.sh | sh');
+  assert.equal(refused.status, 1);
+  assert.match(
+    refused.stderr,
+    /^install: This machine has no Node 20 or later, and .*Nothing was changed\.\n$/,
+  );
+  assert.deepEqual(contentsOf(home.home), []);
+
+  using directory = temporaryDirectory();
+  const machine = `linux-${process.arch}`;
+  const content = Buffer.from('#!/bin/sh\necho "andromeda of the release"\n');
+  const release = writeRelease(directory.path, '9.9.9', [
+    { platform: machine, name: 'andromeda-linux', content },
+  ]);
+  await addRelease(join(service.test.dataDir, 'data'), openSync(release, 'r'));
+  const said = await home.install('wget -qO- URL/install.sh | sh');
+  assert.equal(said.status, 0, said.stderr);
+  assert.deepEqual(readdirSync(bin), ['andromeda']);
+  assert.equal((await home.run(join(bin, 'andromeda'), [])).stdout, 'andromeda of the release\n');
+
+  symlinkSync(process.execPath, join(home.tools, 'node'));
+  assert.equal((await home.install('curl -fsSL URL/install.sh | sh')).status, 0);
+  assert.ok(lstatSync(join(bin, 'andromeda')).isSymbolicLink(), 'with Node it takes the portable one again');
+  assert.match((await home.run(join(bin, 'andromeda'), ['version'])).stdout, /\nservice |^andromeda /);
+  const undo =
+    /To undo it: (.*)/.exec((await home.install('curl -fsSL URL/install.sh | sh')).stdout)?.[1] ?? '';
+  assert.equal((await home.install(undo)).status, 0);
+  assert.deepEqual(readdirSync(bin), []);
+});
+
+test('a home that cannot be written, another sum and an option that there is not change nothing', async () => {
+  using home = createHome(process.execPath);
+  writeFileSync(join(home.home, '.local'), 'a file, so that nobody can make a directory of it');
+  const readOnly = await home.install('curl -fsSL URL/install.sh | sh');
+  assert.equal(readOnly.status, 1);
+  assert.match(readOnly.stderr, /cannot be made\. Name a directory of yours: ANDROMEDA_INSTALL_DIR=DIR\./);
+  const elsewhere = { ANDROMEDA_INSTALL_DIR: join(home.home, 'else where') };
+  const other = await home.install(
+    'curl -fsSL URL/install.sh | sed "s/^mjs_sum=\'./mjs_sum=\'x/" | sh'.replace('sed', '/bin/sed'),
+    elsewhere,
+  );
+  assert.equal(other.status, 1);
+  assert.match(other.stderr, /has the SHA-256 [0-9a-f]{64}, and should have x[0-9a-f]{63}\. Try again/);
+  assert.deepEqual(contentsOf(elsewhere.ANDROMEDA_INSTALL_DIR), []);
+  const option = await home.install('curl -fsSL URL/install.sh | sh -s -- --frob', elsewhere);
+  assert.equal(option.status, 1);
+  const half = await home.install('curl -fsSL URL/install.sh | /usr/bin/head -c 3500 | sh', elsewhere);
+  assert.deepEqual([half.stdout, contentsOf(elsewhere.ANDROMEDA_INSTALL_DIR)], ['', []]);
+});
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  test(`${signal} in the middle leaves nothing half, and what was there stays`, async () => {
+    using home = createHome(process.execPath);
+    const bin = join(home.home, '.local/bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'andromeda'), '#!/bin/sh\necho before\n', { mode: 0o755 });
+    // A download that does not end.
+    const slow = join(dirname(home.tools), 'slow');
+    mkdirSync(slow);
+    writeFileSync(
+      join(slow, 'curl'),
+      `#!/bin/sh\ncase "$*" in *andromeda.mjs*) echo > '${slow}/begun'; exec sleep 300;; esac\nexec '${home.tools}/curl' "$@"\n`,
+    );
+    chmodSync(join(slow, 'curl'), 0o755);
+    const script = join(dirname(home.tools), 'install.sh');
+    assert.equal((await home.install(`curl -fsSL -o '${script}' URL/install.sh`)).status, 0);
+    const child = spawn('sh', [script], {
+      env: { ...home.env, PATH: `${slow}:${home.tools}` },
+      detached: true,
+      stdio: 'ignore',
+    });
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    while (!existsSync(join(slow, 'begun'))) await new Promise((resolve) => setTimeout(resolve, 20));
+    // To all of it, as a terminal does.
+    process.kill(-(child.pid ?? 0), signal);
+    assert.notEqual(await ended, 0);
+    assert.deepEqual(readdirSync(bin), ['andromeda']);
+    assert.equal(readFileSync(join(bin, 'andromeda'), 'utf8'), '#!/bin/sh\necho before\n');
+  });
+}
