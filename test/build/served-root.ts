@@ -29,7 +29,13 @@ export interface ServedRoot extends AsyncDisposable {
   stop(): Promise<number | null>;
 }
 
-export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promise<ServedRoot> {
+/** `patienceMs` is what each thing that comes by itself may take. */
+export async function serveFrom(
+  clean: CleanRoot,
+  path: string,
+  how: Run,
+  patienceMs = 15_000,
+): Promise<ServedRoot> {
   const issuer = await startTestIssuer(Date.now);
   const [platform = 0, business = 0, gateway = 0] = await freePorts(3);
   const at = (port: number) => ({ listen: `127.0.0.1:${port}`, url: `http://127.0.0.1:${port}` });
@@ -64,7 +70,7 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
     await eventually(
       async () => log,
       (text) => text.includes('serve.ready'),
-      15_000,
+      patienceMs,
     );
   } catch (error) {
     await dispose();
@@ -104,7 +110,7 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
       const me = JSON.parse(await cli('call', 'business', 'GET', '/me'));
       const question = `/clusters/${alpha}/ssh-access?organizationId=${me.memberships[0].org_id}`;
       const access = async () => JSON.parse(await cli('call', 'platform', 'GET', question));
-      await eventually(access, (answer) => answer.ready === true, 10_000);
+      await eventually(access, (answer) => answer.ready === true, patienceMs);
     },
     person: (program, args, input) =>
       new Promise((done) => {
@@ -112,7 +118,7 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
           .concat('StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null')
           .flatMap((option) => ['-o', option]);
         const own = ['-F', 'none', '-i', identity, ...options];
-        const child = spawn(program, [...own, ...args], { timeout: 15_000 });
+        const child = spawn(program, [...own, ...args], { timeout: patienceMs });
         let [out, err] = ['', ''];
         child.stdout.on('data', (part) => {
           out += part;

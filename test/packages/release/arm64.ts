@@ -10,10 +10,10 @@ import { released } from './released.ts';
 test('the server for 64-bit ARM serves, and people sign in and log in', { timeout: 280_000 }, async () => {
   using directory = temporaryDirectory();
   const root = join(directory.path, 'root');
-  const foreign = createForeignRoot(root, released(/-\d[^/]*-linux-arm64$/));
+  const foreign = createForeignRoot(root, released(/^andromeda-\d.*-linux-arm64$/));
   const version = await foreign.run({ uid: 0 }, 'version');
   assert.match(version.stdout, /^fast SSH ciphers loaded$/m, version.stderr);
-  await using service = await serveFrom(foreign, root, { uid: 0 });
+  await using service = await serveFrom(foreign, root, { uid: 0 }, 90_000);
   assert.match(service.log(), /fastCiphers\W+true/);
   const me = JSON.parse(await service.cli('call', 'business', 'GET', '/me'));
   assert.equal(me.user.primary_email, 'ada@physics.example');

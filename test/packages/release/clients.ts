@@ -56,7 +56,7 @@ test('what can be run here runs, is said to be tested, and nothing else is', () 
     assert.match(run('version').stdout, new RegExp(`^andromeda ${list.version}\n`));
     const signedOut = run('call', 'business', 'GET', '/me');
     assert.equal(signedOut.status, 1);
-    assert.match(signedOut.stderr, /^andromeda: .*auth login/);
+    assert.match(signedOut.stderr, /auth login/);
   }
 });
 
@@ -69,10 +69,11 @@ test('an independent reader finds every page for macOS signed', () => {
 });
 
 test('the executable for Windows carries nobody’s signature, and the checksum of its content', () => {
-  const { stdout } = spawnSync('osslsigncode', ['verify', '-in', at(named('win32-x64'))], {
+  const { stdout, stderr } = spawnSync('osslsigncode', ['verify', '-in', at(named('win32-x64'))], {
     encoding: 'utf8',
   });
-  assert.match(stdout, /No signature found/);
-  assert.match(stdout, /^PE checksum +: [0-9A-F]{8}$/m);
-  assert.doesNotMatch(stdout, /MISMATCH/i);
+  const output = stdout + stderr;
+  assert.match(output, /No signature found/);
+  assert.match(output, /^PE checksum +: [0-9A-F]{8}$/m);
+  assert.doesNotMatch(output, /MISMATCH/i);
 });

@@ -16,32 +16,29 @@ export function createForeignRoot(root: string, executable: string): CleanRoot {
   const [qemu] = runnerFor('linux-arm64') ?? [];
   if (!qemu) throw new Error('QEMU for 64-bit ARM and its libraries are not installed (docs/release.md).');
   for (const name of ['srv', 'root']) mkdirSync(join(root, name), { recursive: true });
-  const script = `
+  const inside = `
     root=$1; shift
+    until [ "$(id -u)" = 0 ]; do sleep 0.02; done
     mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
     printf %s ':qemu-aarch64:M::${header}:${mask}:${qemu}:F' > /proc/sys/fs/binfmt_misc/register
     mount --bind "$root/srv" /srv
+    # Processes that it starts find their libraries without a variable.
+    mount -t overlay overlay -o lowerdir=${arm64Libraries}/lib:/usr/lib /usr/lib
     exec "$@"`;
+  // All accounts are the same in there. unshare itself asks newuidmap, which gives root only what /etc/subuid does.
+  const script = `
+    inside=$1; shift
+    (
+      until [ "$(readlink /proc/$$/ns/user)" != "$(readlink /proc/self/ns/user)" ]; do sleep 0.02; done
+      echo 0 0 65536 > /proc/$$/uid_map; echo 0 0 65536 > /proc/$$/gid_map
+    ) > /dev/null 2>&1 &
+    exec unshare --user --mount --propagation private -- sh -ec "$inside" sh "$@"`;
   const start: CleanRoot['start'] = (_, ...args) =>
-    spawn(
-      'unshare',
-      [
-        ...[
-          '--user',
-          '--map-users=0,0,65536',
-          '--map-groups=0,0,65536',
-          '--mount',
-          '--propagation',
-          'private',
-        ],
-        ...['--', 'sh', '-ec', script, 'sh', root, executable, ...args],
-      ],
-      {
-        env: { PATH: process.env['PATH'], HOME: join(root, 'root'), QEMU_LD_PREFIX: arm64Libraries },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        timeout: 240_000,
-      },
-    );
+    spawn('sh', ['-ec', script, 'sh', inside, root, executable, ...args], {
+      env: { PATH: process.env['PATH'], HOME: join(root, 'root') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 240_000,
+    });
   return {
     start,
     run(how, ...args) {
