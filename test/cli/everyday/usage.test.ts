@@ -47,14 +47,17 @@ test('every everyday command explains itself, with an example', async () => {
   assert.deepEqual(seen, [
     'ssh',
     'ssh-config',
-    ...['list', 'add', 'revoke'].map((verb) => `keys ${verb}`),
+    ...['list', 'clusters', 'add', 'revoke'].map((verb) => `keys ${verb}`),
     ...['key', 'permission', 'cluster'].map((verb) => `wait ${verb}`),
     ...['list', 'show'].map((verb) => `clusters ${verb}`),
     'machines',
     'storage',
     'kubeconfig',
     'shell set',
-    ...['list', 'show', 'grant', 'revoke', 'add', 'role', 'remove'].map((verb) => `members ${verb}`),
+    ...['list', 'show', 'access', 'grants', 'plan', 'grant', 'revoke', 'add', 'role', 'remove'].map(
+      (verb) => `members ${verb}`,
+    ),
+    ...['request', 'list', 'withdraw', 'requests', 'approve', 'decline'].map((verb) => `access ${verb}`),
     ...['get', 'set', 'edit', 'restore', 'check', 'status', 'history'].map((verb) => `slurm-config ${verb}`),
   ]);
 });
