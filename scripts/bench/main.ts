@@ -6,8 +6,8 @@
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · writes.ts · slow-disk.ts · organization.ts · lab.ts
- *                        · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · slow-disk.ts · organization.ts
+ *                        · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
@@ -25,6 +25,7 @@ import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
 import { benchKubernetes } from './kubernetes.ts';
 import { benchLab } from './lab.ts';
+import { benchMembers } from './members.ts';
 import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
 import { benchSlowDisk } from './slow-disk.ts';
@@ -38,6 +39,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   start: benchStartUp,
   executable: benchExecutable,
   http: benchHttp,
+  members: benchMembers,
   writes: benchWrites,
   'slow-disk': benchSlowDisk,
   organization: benchOrganization,

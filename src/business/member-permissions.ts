@@ -14,7 +14,7 @@ import {
   requireMayGrant,
 } from '../domain/permission-end.ts';
 import { sidesOf } from '../domain/side.ts';
-import { cached } from '../store/cache.ts';
+import { cachedAs } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { type Command, runCommand } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
@@ -23,6 +23,7 @@ import { updateMemberPermissions } from '../store/membership-changes.ts';
 import {
   findLastEnd,
   findMembership,
+  findMembersVersion,
   listAllGrantedPermissions,
   listGrantedPermissions,
   listMembers,
@@ -53,10 +54,11 @@ export async function listMemberPermissions(
   if (!own) throw organizationNotFound();
   requireManager(own.permissions);
   const ended = await findLastEnd(store.read, organizationId, now);
-  return cached(store, `permissions/${organizationId}/${ended}`, async () => {
-    const [members, granted] = await Promise.all([
-      listMembers(store.read, organizationId),
-      listAllGrantedPermissions(store.read, organizationId, now),
+  const version = `${await findMembersVersion(store.read, organizationId)}/${ended}`;
+  return cachedAs(store, { key: `permissions/${organizationId}`, version }, async () => {
+    const [members, granted] = await store.readSnapshot(async (db) => [
+      await listMembers(db, organizationId),
+      await listAllGrantedPermissions(db, organizationId, now),
     ]);
     return {
       members: members.map(({ userId, role }) => ({

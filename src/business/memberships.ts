@@ -7,7 +7,7 @@ import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
 import type { About } from '../store/attempts.ts';
-import { cached } from '../store/cache.ts';
+import { cachedAs } from '../store/cache.ts';
 import { type Command, type CommandRequest, runCommand } from '../store/commands.ts';
 import type { Tx } from '../store/index.ts';
 import {
@@ -16,7 +16,12 @@ import {
   updateMemberRole,
   updateUsername,
 } from '../store/membership-changes.ts';
-import { findMember, findMembership, listMembers as listOrganizationMembers } from '../store/memberships.ts';
+import {
+  findMember,
+  findMembership,
+  findMembersVersion,
+  listMembers as listOrganizationMembers,
+} from '../store/memberships.ts';
 import { findOrCreatePerson } from '../store/people.ts';
 import { membershipBody } from './me.ts';
 import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
@@ -30,9 +35,11 @@ export async function listMembers(
   { caller, path, now }: BusinessRequest<'listMembers'>,
 ): Promise<BusinessReply<'listMembers'>> {
   if (!(await findMembership(store.read, path.orgID, caller.userId, now))) throw organizationNotFound();
-  return cached(store, `members/${path.orgID}`, async () => ({
-    members: (await listOrganizationMembers(store.read, path.orgID)).map(membershipBody),
-  }));
+  const version = await findMembersVersion(store.read, path.orgID);
+  return cachedAs(store, { key: `members/${path.orgID}`, version }, async () => {
+    const members = await store.readSnapshot((db) => listOrganizationMembers(db, path.orgID));
+    return { members: members.map(membershipBody) };
+  });
 }
 
 /** Who manages members by right of what. */

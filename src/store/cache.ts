@@ -1,6 +1,6 @@
 /**
- * A cache of what is made of the database and of nothing else; any commit empties it. It is never for a decision about
- * who may have it, which also depends on the time and on who asks.
+ * A cache of what is made of the database and of nothing else; any commit empties it, but for what has a version of its
+ * own. It is never for a decision about who may have it, which also depends on the time and on who asks.
  */
 import { engine } from './engine.ts';
 import type { Store } from './index.ts';
@@ -10,7 +10,13 @@ interface Cache {
   entries: Map<string, Promise<object>>;
 }
 
+interface Versioned {
+  version: string;
+  making: Promise<object>;
+}
+
 const cacheOf = new WeakMap<Store, Cache>();
+const versionedOf = new WeakMap<Store, Map<string, Versioned>>();
 /** Some lists are long. */
 const most = 32;
 
@@ -30,10 +36,34 @@ export async function cached<T extends object>(
   cacheOf.set(store, cache);
   const known = cache.entries.get(key) as Promise<Readonly<T>> | undefined;
   if (known) return known;
-  const [oldest] = cache.entries.keys();
-  if (oldest !== undefined && cache.entries.size >= most) cache.entries.delete(oldest);
+  dropOldest(cache.entries);
   const making = make().then((made) => Object.freeze(made));
   cache.entries.set(key, making);
   making.catch(() => cache.entries.delete(key));
   return making;
+}
+
+/** The same for what costs much to make: frozen, and the same object again while the version is the same. */
+export async function cachedAs<T extends object>(
+  store: Store,
+  { key, version }: { key: string; version: string },
+  make: () => Promise<T>,
+): Promise<Readonly<T>> {
+  const entries = versionedOf.get(store) ?? new Map<string, Versioned>();
+  versionedOf.set(store, entries);
+  const known = entries.get(key);
+  if (known?.version === version) return known.making as Promise<Readonly<T>>;
+  entries.delete(key);
+  dropOldest(entries);
+  const entry = { version, making: make().then((made) => Object.freeze(made)) };
+  entries.set(key, entry);
+  entry.making.catch(() => {
+    if (entries.get(key) === entry) entries.delete(key);
+  });
+  return entry.making;
+}
+
+function dropOldest(entries: Map<string, unknown>): void {
+  const [oldest] = entries.keys();
+  if (oldest !== undefined && entries.size >= most) entries.delete(oldest);
 }

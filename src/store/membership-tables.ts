@@ -17,6 +17,12 @@ export interface MemberPermissionTable {
   expires_at: string | null;
 }
 
+/** Triggers raise it with whatever is in an organization's lists of members, whoever writes; one without has no members. */
+export interface MemberVersionTable {
+  org_id: string;
+  version: number;
+}
+
 /**
  * One row a person and organization, never deleted: a frozen name is never given to anyone else, and the uid (also
  * the gid), allocated on the first accepted list, stays theirs for good.

@@ -16,13 +16,46 @@ export async function listMembershipsOf(db: Reader, userId: string): Promise<Mem
 
 const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.user_id', '=', userId));
 
-/** An organization's active members, oldest membership first. */
+/** Rows of a query that others wait for. */
+const pageSize = 500;
+
+/**
+ * An organization's active members, oldest membership first. The event loop goes on between pages, so a list of one moment
+ * needs a transaction or a snapshot.
+ */
 export async function listMembers(db: Reader, organizationId: string): Promise<Membership[]> {
-  return (await membersOf(db, organizationId)).map(membershipOf);
+  const members: Membership[] = [];
+  let after = '';
+  for (;;) {
+    const page = await membersAfter(db, organizationId, after);
+    for (const row of page) members.push(membershipOf(row));
+    const last = page.at(-1);
+    if (!last || page.length < pageSize) return members.sort(byAge);
+    after = last.user_id;
+  }
 }
 
-const membersOf = prepared((db, organizationId: string) =>
-  memberships(db).where('m.org_id', '=', organizationId),
+const membersAfter = prepared((db, organizationId: string, after: string) =>
+  membershipRows(db)
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '>', after)
+    .orderBy('m.user_id')
+    .limit(pageSize),
+);
+
+function byAge(a: Membership, b: Membership): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt < b.createdAt ? -1 : 1;
+  return a.userId < b.userId ? -1 : 1;
+}
+
+/** Another one whenever something in an organization's lists of members and of what they were granted is other than before. */
+export async function findMembersVersion(db: Reader, organizationId: string): Promise<string> {
+  const [row] = await membersVersionOf(db, organizationId);
+  return String(row?.version ?? 0);
+}
+
+const membersVersionOf = prepared((db, organizationId: string) =>
+  db.selectFrom('member_versions').select('version').where('org_id', '=', organizationId),
 );
 
 /** One active membership. */
@@ -161,6 +194,10 @@ export async function findPastMembership(
 }
 
 function memberships(db: Reader) {
+  return membershipRows(db).orderBy('m.created_at').orderBy('m.user_id');
+}
+
+function membershipRows(db: Reader) {
   return db
     .selectFrom('memberships as m')
     .innerJoin('users as u', 'u.id', 'm.user_id')
@@ -181,9 +218,7 @@ function memberships(db: Reader) {
       'n.lifecycle_state as username_state',
       'n.created_at as username_created_at',
       'n.frozen_at',
-    ])
-    .orderBy('m.created_at')
-    .orderBy('m.user_id');
+    ]);
 }
 
 function membershipOf(

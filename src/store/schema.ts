@@ -16,6 +16,7 @@ import type {
 import type {
   MemberPermissionTable,
   MembershipTable,
+  MemberVersionTable,
   OrganizationUsernameTable,
 } from './membership-tables.ts';
 import type { SessionSchema } from './session-tables.ts';
@@ -316,6 +317,7 @@ export interface Schema extends SessionSchema, SignInSchema {
   auto_join_domains: AutoJoinDomainTable;
   memberships: MembershipTable;
   member_permissions: MemberPermissionTable;
+  member_versions: MemberVersionTable;
   organization_usernames: OrganizationUsernameTable;
   ssh_keys: SshKeyTable;
   ssh_key_sets: SshKeySetTable;

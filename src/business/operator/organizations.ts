@@ -114,11 +114,12 @@ export async function operatorListMembers(
 ): Promise<BusinessReply<'operatorListMembers'>> {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { id } = await requireOrganization(store.read, path.orgID);
-  const granted = await listAllGrantedPermissions(store.read, id, now);
   const email = query.email === undefined ? undefined : foldEmail(query.email);
-  const members = (await listMembers(store.read, id)).filter(
-    (one) => email === undefined || one.email === email,
-  );
+  const [listed, granted] = await store.readSnapshot(async (db) => [
+    await listMembers(db, id),
+    await listAllGrantedPermissions(db, id, now),
+  ]);
+  const members = listed.filter((one) => email === undefined || one.email === email);
   return {
     members: members.map((member) => ({
       membership: membershipBody(member),

@@ -17,6 +17,7 @@ import { consoleSessions } from './0014-console-sessions.ts';
 import { accessRequests } from './0015-access-requests.ts';
 import { slurmConfigurationVersions } from './0016-slurm-configuration-versions.ts';
 import { pastSessions } from './0019-past-sessions.ts';
+import { memberVersions } from './0020-member-versions.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -36,4 +37,5 @@ export const migrations: Record<string, Migration> = {
   '0015-access-requests': accessRequests,
   '0016-slurm-configuration-versions': slurmConfigurationVersions,
   '0019-past-sessions': pastSessions,
+  '0020-member-versions': memberVersions,
 };

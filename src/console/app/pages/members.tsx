@@ -62,6 +62,8 @@ export function MembersPage() {
     grants: (grantsOf.get(member.user_id) ?? []).toSorted(byEnd),
   }));
   const known = new Set(rows.map(({ member }) => member.user_id));
+  // Drawn once: thousands of people cost the more the more often.
+  const isWhole = [permissions, grants, profiles].every(({ isPending }) => !isPending);
   const others = (grants.data ?? []).filter(({ grant }) => !known.has(grant.user_id));
   return (
     <Page
@@ -92,7 +94,15 @@ export function MembersPage() {
         }
       >
         <Loaded of={members}>
-          {() => <MemberTable rows={rows} catalog={catalog} act={permissions.data ? setDoing : undefined} />}
+          {() =>
+            isWhole ? (
+              <MemberTable rows={rows} catalog={catalog} act={permissions.data ? setDoing : undefined} />
+            ) : (
+              <p className="loading" role="status">
+                Reading…
+              </p>
+            )
+          }
         </Loaded>
         <p className="soft small">
           <Shape kind="good" /> granted, <Shape kind="busy" /> included in another permission,{' '}
