@@ -38,17 +38,17 @@ export async function benchMembers(scratch: Scratch): Promise<Report> {
   const read = async (from: Client) => void (await (await from.fetch(path)).arrayBuffer());
   const { members } = (await (await client.fetch(path)).json()) as { members: { user_id: string }[] };
   const other = members.at(-1)?.user_id ?? '';
-  const change = (turn: number) => setPermissions(client, `${path}/${other}/permissions`, turn);
+  const change = (round: number) => setPermissions(client, `${path}/${other}/permissions`, round);
 
   const times: Record<string, number[]> = {};
   /** Processor time of a read, in ms, without that of the write before it. */
-  const measure = (name: string, from: Client, write: (turn: number) => Promise<void>) => {
+  const measure = (name: string, from: Client, write: (round: number) => Promise<void>) => {
     times[name] = [];
     const process = from === client ? server : bare.child;
     return async () => {
       let [cpu, waited] = [0, 0];
-      for (let turn = 0; turn < readsOfRound; turn += 1) {
-        await write(turn);
+      for (let index = 0; index < readsOfRound; index += 1) {
+        await write(index);
         const [used, began] = [cpuSeconds(process), performance.now()];
         await read(from);
         waited += performance.now() - began;
@@ -114,13 +114,13 @@ const lab = {
   clusters: [],
 };
 
-async function setPermissions(client: Client, path: string, turn: number): Promise<void> {
+async function setPermissions(client: Client, path: string, round: number): Promise<void> {
   const headers = {
     'content-type': 'application/json',
     'idempotency-key': randomUUID(),
     'audit-reason': 'bench',
   };
-  const body = JSON.stringify({ permissions: turn % 2 === 0 ? ['clusters.read'] : ['clusters.ssh'] });
+  const body = JSON.stringify({ permissions: round % 2 === 0 ? ['clusters.read'] : ['clusters.ssh'] });
   await (await client.fetch(path, { method: 'PUT', headers, body })).arrayBuffer();
 }
 
