@@ -225,6 +225,63 @@ test('a double click and a lost connection end in one change; a batch that goes 
   });
 });
 
+test('a permission ends by itself as it was granted, at another time, and no more', {
+  skip: noBrowser,
+}, async () => {
+  await withAda(async (page) => {
+    const orgId = await organizationOf();
+    const idOf = async () => (await members()).get('ivy@physics.example')?.user_id;
+    const endOf = async () => {
+      const held = await read(`/organizations/${orgId}/members/${await idOf()}/permissions`);
+      assert.deepEqual(held.permissions, ['clusters.ssh']);
+      return held.expires_at?.['clusters.ssh'];
+    };
+    const term = page.getByLabel('For how long clusters.ssh');
+    const moment = page.getByLabel('Until when clusters.ssh');
+    const plan = page.getByRole('region', { name: 'What it does' });
+    const press = async (name: string) => {
+      await page.getByRole('button', { name, exact: true }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    };
+    await show(page, '/members');
+    await page.getByRole('button', { name: 'Add members' }).click();
+    await page.getByLabel('Addresses').fill('ivy@physics.example');
+    await page.getByRole('checkbox', { name: /^clusters\.ssh / }).check();
+    await moment.waitFor({ state: 'detached' });
+    await term.selectOption('for 7 days');
+    await plan.getByText('clusters.ssh ends by itself').waitFor();
+    // A time that has passed is refused before it is saved.
+    await moment.fill('2001-01-01T00:00');
+    await plan.getByText('Not possible').waitFor();
+    await term.selectOption('for 30 days');
+    await plan.getByText('An account is made for ivy@physics.example').waitFor();
+    await checkPage(page, 'the form for new members, with an end');
+    const before = Date.now();
+    await press('Add');
+    const first = Date.parse(await endOf());
+    assert.ok(Math.abs(first - before - 30 * 86_400_000) < 86_400_000);
+
+    const open = async () => {
+      await show(page, `/members/${await idOf()}`);
+      await page.getByRole('button', { name: 'Permissions…' }).click();
+    };
+    await open();
+    await moment.fill('2999-01-01T00:00');
+    await plan.getByText('clusters.ssh ends by itself: Jan 1, 2999').waitFor();
+    await checkPage(page, 'the form for permissions, with an end');
+    await page.getByLabel('Why').fill('Stays longer');
+    await press('Save');
+    const local = new Date('2999-01-01T00:00');
+    assert.equal(await endOf(), local.toISOString());
+    await open();
+    await term.selectOption('without an end');
+    await plan.getByText('clusters.ssh has no end any more.').waitFor();
+    await page.getByLabel('Why').fill('Stays');
+    await press('Save');
+    assert.equal(await endOf(), undefined);
+  });
+});
+
 test('who reaches what, by which way and until when: people, one person, one cluster, each as a file too', {
   skip: noBrowser,
 }, async () => {

@@ -132,12 +132,13 @@ function Form({
 }) {
   if (!doing) return null;
   if (doing.kind === 'add') return <AddMembers catalog={catalog} close={close} />;
-  const { member, granted = [], grants } = doing.row;
+  const { member, granted = [], ends, grants } = doing.row;
   const subject: Subject = {
     userId: member.user_id,
     email: member.email,
     role: member.role,
     granted: member.role === 'member' ? granted : [],
+    ends: Object.fromEntries(ends),
   };
   if (doing.kind === 'choose') return <Choice key="choose" row={doing.row} act={act} close={close} />;
   if (doing.kind === 'role') return <ChangeRole subject={subject} close={close} />;

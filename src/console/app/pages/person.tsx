@@ -73,6 +73,7 @@ function Actions({ person }: { person: Person }) {
     email: person.email,
     role: person.role,
     granted: person.role === 'member' ? (own?.permissions ?? []) : [],
+    ends: own?.expires_at ?? {},
   };
   const mayManage = isManager && (person.role !== 'owner' || membership?.role === 'owner');
   const grants = person.clusters.flatMap(({ ways }) => ways).filter(({ by }) => by === 'grant').length;

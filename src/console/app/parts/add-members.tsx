@@ -7,7 +7,13 @@ import { useWho } from '../who.tsx';
 import { Consequences, usePlan } from './consequences.tsx';
 import { AsCommand } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
-import { type Permission, PermissionChoice } from './permission-choice.tsx';
+import {
+  type Chosen,
+  chosenBody,
+  EndsText,
+  type Permission,
+  PermissionChoice,
+} from './permission-choice.tsx';
 import { WriteForm, type WriteHeaders } from './write.tsx';
 
 const mostAtOnce = 100;
@@ -18,6 +24,7 @@ interface Wanted {
   addresses: Address[];
   role: Role;
   permissions: string[];
+  expires_at?: Record<string, string | null>;
 }
 
 /** What became of one address: somebody's ID, or why not. */
@@ -32,14 +39,14 @@ export function AddMembers({ catalog, close }: { catalog: readonly Permission[];
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const [role, setRole] = useState<Role>('member');
-  const [permissions, setPermissions] = useState<readonly string[]>([]);
+  const [chosen, setChosen] = useState<Chosen>({});
   const [done, setDone] = useState<readonly Outcome[]>([]);
   const last = useRef<Outcome[]>([]);
   const { found, unread } = readAddresses(text);
-  const keys = role === 'member' ? permissions.toSorted() : [];
+  const granted = chosenBody(role === 'member' ? chosen : {});
   const isFew = found.length <= mostAtOnce;
   const consequences = usePlan(
-    isFew ? found.map(({ email }) => ({ change: 'add' as const, email, role, permissions: keys })) : [],
+    isFew ? found.map(({ email }) => ({ change: 'add' as const, email, role, ...granted })) : [],
   );
   const possible = new Set(
     consequences.plan?.changes.flatMap(({ email, result }) => (result === 'planned' ? email : [])),
@@ -64,7 +71,7 @@ export function AddMembers({ catalog, close }: { catalog: readonly Permission[];
       <Outcomes of={done} />
       <WriteForm
         write={{ form: `members.add.${orgID}`, send, topics: [`members/${orgID}`], onDone }}
-        body={addresses.length > 0 ? { addresses, role, permissions: keys } : undefined}
+        body={addresses.length > 0 ? { addresses, role, ...granted } : undefined}
         label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
         usualReason="Joins the organization"
         isWaiting={addresses.length === 0}
@@ -92,10 +99,8 @@ export function AddMembers({ catalog, close }: { catalog: readonly Permission[];
           <option value="admin">Admin: everything, but for owners</option>
           {membership?.role === 'owner' && <option value="owner">Owner: everything</option>}
         </select>
-        {role === 'member' && (
-          <PermissionChoice catalog={catalog} wanted={permissions} onChange={setPermissions} />
-        )}
-        <Consequences of={consequences} />
+        {role === 'member' && <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />}
+        <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
       </WriteForm>
       <AsCommand
         api="Business"
@@ -114,8 +119,8 @@ async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Prom
   const outcomes: Outcome[] = [];
   for (const [index, { email, name }] of wanted.addresses.entries()) {
     const own = { ...header, 'Idempotency-Key': `${header['Idempotency-Key']}/${index}` };
-    const { role, permissions } = wanted;
-    const body = { email, role, ...(name && { name }), ...(permissions.length > 0 && { permissions }) };
+    const { addresses: _addresses, permissions, ...rest } = wanted;
+    const body = { email, ...rest, ...(name && { name }), ...(permissions.length > 0 && { permissions }) };
     try {
       const params = { path: { orgID }, header: own };
       const member = bodyOf(await business.POST('/organizations/{orgID}/members', { params, body }));

@@ -1,6 +1,6 @@
 /** What a change of members would do on the clusters, shown before it is saved. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
 import { useWho } from '../who.tsx';
 import { Problem } from './page.tsx';
@@ -31,7 +31,14 @@ export function usePlan(changes: MemberChange[]) {
   };
 }
 
-export function Consequences({ of: { plan, error, isWaiting } }: { of: ReturnType<typeof usePlan> }) {
+/** `children`: what it does besides, as far as it can be made. */
+export function Consequences({
+  of: { plan, error, isWaiting },
+  children,
+}: {
+  of: ReturnType<typeof usePlan>;
+  children?: ReactNode;
+}) {
   return (
     <section className="plan" aria-label="What it does" aria-busy={isWaiting}>
       <h3>What it does</h3>
@@ -40,6 +47,7 @@ export function Consequences({ of: { plan, error, isWaiting } }: { of: ReturnTyp
       ) : (
         <div role="status">
           {plan ? <Effects plan={plan} /> : <p className="soft">{isWaiting ? 'Looking…' : 'Nothing yet.'}</p>}
+          {plan?.changes.some(({ result }) => result === 'planned') && children}
         </div>
       )}
     </section>

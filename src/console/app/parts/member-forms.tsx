@@ -7,7 +7,13 @@ import { useWho } from '../who.tsx';
 import { Consequences, usePlan } from './consequences.tsx';
 import { AsCommand } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
-import { type Permission, PermissionChoice } from './permission-choice.tsx';
+import {
+  type Chosen,
+  chosenBody,
+  EndsText,
+  type Permission,
+  PermissionChoice,
+} from './permission-choice.tsx';
 import { WriteForm, type WriteHeaders } from './write.tsx';
 
 /** Who is changed, as far as a form must know. */
@@ -16,6 +22,8 @@ export interface Subject {
   email: string;
   role: 'owner' | 'admin' | 'member';
   granted: readonly string[];
+  /** When what was granted ends by itself. */
+  ends: Readonly<Record<string, string>>;
 }
 
 /** The plan of one change, and what to do once it is made: follow it, where the clusters have something to do. */
@@ -51,23 +59,26 @@ export function ChangePermissions({
   close: () => void;
 }) {
   const { orgID } = useWho();
-  const { userId, email, granted } = subject;
-  const [wanted, setWanted] = useState<readonly string[]>(granted);
-  const gained = wanted.filter((key) => !granted.includes(key));
-  const lost = granted.filter((key) => !wanted.includes(key));
-  const permissions = wanted.toSorted();
-  const isOther = gained.length + lost.length > 0;
+  const { userId, email, granted, ends } = subject;
+  // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.
+  const [before] = useState<Chosen>(() => Object.fromEntries(granted.map((key) => [key, ends[key] ?? null])));
+  const [chosen, setChosen] = useState(before);
+  const gained = Object.keys(chosen).filter((key) => before[key] === undefined);
+  const lost = Object.keys(before).filter((key) => chosen[key] === undefined);
+  const body = chosenBody(chosen, before);
+  const isOther = gained.length + lost.length > 0 || body.expires_at !== undefined;
+  const [end] = Object.values(body.expires_at ?? {});
   const { consequences, isPossible, topics, noteSending, onDone } = useChange(
     subject,
-    isOther ? { change: 'permissions', user_id: userId, permissions } : undefined,
+    isOther ? { change: 'permissions', user_id: userId, ...body } : undefined,
     close,
   );
-  const send = (body: { permissions: string[] }, header: WriteHeaders) => {
+  const send = (sent: typeof body, header: WriteHeaders) => {
     noteSending();
     return business
       .PUT('/organizations/{orgID}/members/{userID}/permissions', {
         params: { path: { orgID, userID: userId }, header },
-        body,
+        body: sent,
       })
       .then(bodyOf);
   };
@@ -75,21 +86,27 @@ export function ChangePermissions({
     <Dialog title={`What ${email} may do`} onClose={close}>
       <WriteForm
         write={{ form: `members.permissions.${userId}`, send, topics, onDone }}
-        body={isOther ? { permissions } : undefined}
+        body={isOther ? body : undefined}
         label="Save"
         isWaiting={!isPossible}
         cancel={close}
       >
-        <PermissionChoice catalog={catalog} wanted={wanted} onChange={setWanted} />
+        <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />
         <p role="status">
           {gained.length > 0 && <>Gains {gained.join(', ')}. </>}
           {lost.length > 0 && <>Loses {lost.join(', ')}: what is open by it ends.</>}
         </p>
-        <Consequences of={consequences} />
+        <Consequences of={consequences}>
+          <EndsText chosen={chosen} before={before} />
+        </Consequences>
       </WriteForm>
       <AsCommand
         api="Business"
-        cli={`andromeda members ${lost.length > 0 ? 'revoke' : 'grant'} ${email} ${[...lost, ...gained].join(' ') || 'clusters.read'}`}
+        cli={
+          lost.length > 0
+            ? `andromeda members revoke ${email} ${lost.join(' ')}`
+            : `andromeda members grant ${email} ${Object.keys(body.expires_at ?? {}).join(' ') || gained.join(' ') || 'clusters.read'}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
+        }
         operation={`PUT /organizations/${orgID}/members/${userId}/permissions`}
       />
     </Dialog>

@@ -1,4 +1,6 @@
-/** The permissions of the catalog, to choose from. */
+/** The permissions of the catalog to choose from, each for good or until it ends by itself. */
+import { termText } from '../../../domain/access-request.ts';
+import { Moment } from './time.tsx';
 
 export interface Permission {
   key: string;
@@ -6,28 +8,125 @@ export interface Permission {
   implies: string[];
 }
 
+/** Keys with when they end; null: not by themselves. */
+export type Chosen = Readonly<Record<string, string | null>>;
+
+/** Keys, in order, and the ends that are others than before, as the API takes them. */
+export function chosenBody(
+  chosen: Chosen,
+  before: Chosen = {},
+): { permissions: string[]; expires_at?: Record<string, string | null> } {
+  const permissions = Object.keys(chosen).sort();
+  const ends = permissions.flatMap((key) => {
+    const end = chosen[key] ?? null;
+    return end === (before[key] ?? null) ? [] : [[key, end] as const];
+  });
+  return { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) };
+}
+
 export function PermissionChoice({
   catalog,
-  wanted,
+  chosen,
   onChange,
 }: {
   catalog: readonly Permission[];
-  wanted: readonly string[];
-  onChange: (wanted: readonly string[]) => void;
+  chosen: Chosen;
+  onChange: (chosen: Chosen) => void;
 }) {
-  const toggle = (key: string) =>
-    onChange(wanted.includes(key) ? wanted.filter((one) => one !== key) : [...wanted, key]);
+  const toggle = (key: string) => {
+    const { [key]: had, ...others } = chosen;
+    onChange(had === undefined ? { ...chosen, [key]: null } : others);
+  };
   return (
     <fieldset>
       <legend className="hidden">Permissions</legend>
-      {catalog.map(({ key, description }) => (
-        <label key={key} className="check">
-          <input type="checkbox" checked={wanted.includes(key)} onChange={() => toggle(key)} />
-          <span>
-            <code>{key}</code> <span className="soft">{description}</span>
-          </span>
-        </label>
-      ))}
+      {catalog.map(({ key, description }) => {
+        const end = chosen[key];
+        return (
+          <div key={key}>
+            <label className="check">
+              <input type="checkbox" checked={end !== undefined} onChange={() => toggle(key)} />
+              <span>
+                <code>{key}</code> <span className="soft">{description}</span>
+              </span>
+            </label>
+            {end !== undefined && (
+              <EndChoice of={key} end={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
+            )}
+          </div>
+        );
+      })}
     </fieldset>
+  );
+}
+
+/** In hours. */
+const presets = [24, 7 * 24, 30 * 24, 365 * 24];
+const hourMs = 3_600_000;
+
+/** A term from now, or the moment itself. */
+function EndChoice({
+  of: key,
+  end,
+  onChange,
+}: {
+  of: string;
+  end: string | null;
+  onChange: (end: string | null) => void;
+}) {
+  const choose = (value: string) => {
+    if (value === 'never') onChange(null);
+    else if (value !== 'until') onChange(new Date(Date.now() + Number(value) * hourMs).toISOString());
+  };
+  return (
+    <div className="end">
+      <select
+        aria-label={`For how long ${key}`}
+        value={end === null ? 'never' : 'until'}
+        onChange={(event) => choose(event.target.value)}
+      >
+        <option value="never">without an end</option>
+        {presets.map((hours) => (
+          <option key={hours} value={hours}>
+            {termText(hours)}
+          </option>
+        ))}
+        <option value="until" disabled={end === null}>
+          until
+        </option>
+      </select>
+      {end !== null && (
+        <input
+          type="datetime-local"
+          aria-label={`Until when ${key} (your local time)`}
+          value={localText(end)}
+          onChange={(event) => {
+            // Half of a date is none; what stood before stays until there is a whole one.
+            if (event.target.value !== '') onChange(new Date(event.target.value).toISOString());
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** As a field for a local time has it, to the minute. */
+function localText(end: string): string {
+  const at = new Date(end);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** What becomes of the ends of chosen keys, in words. */
+export function EndsText({ chosen, before = {} }: { chosen: Chosen; before?: Chosen }) {
+  const { expires_at: ends = {} } = chosenBody(chosen, before);
+  return (
+    <ul className="plain">
+      {Object.entries(ends).map(([key, end]) => (
+        <li key={key}>
+          <code>{key}</code>{' '}
+          {end === null ? 'has no end any more.' : <>ends by itself: {<Moment at={end} />}.</>}
+        </li>
+      ))}
+    </ul>
   );
 }
