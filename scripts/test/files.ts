@@ -3,6 +3,7 @@
 /** Longest first, as measured; a file that is not here takes less than any of these. */
 export const slow = [
   'test/slurm/e2e.test.ts',
+  'test/slurm/console.test.ts',
   'test/slurm/accounts.test.ts',
   'test/slurm/interruptions.test.ts',
   'test/slurm/configuration.test.ts',

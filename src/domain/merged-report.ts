@@ -33,7 +33,7 @@ export function mergeSides(states: readonly SideState[], now: number): ClusterRe
   const observed = states.flatMap(({ observation }) => observation?.observedAt ?? []);
   return {
     observedAt: observed.length === 0 ? undefined : Math.max(...observed),
-    failure: [...new Set(states.flatMap((state) => faultsOf(state)))].join(' ') || null,
+    failure: [...new Set(states.flatMap((state) => troublesOf(state)))].join(' ') || null,
     ...(scheduler ? { scheduler } : {}),
     ...(storage ? { storage } : {}),
     ...(api ? { kubernetes: api } : {}),
@@ -90,9 +90,31 @@ function withConditions(
   };
 }
 
-/** What a person must mend on one side; null when nothing. */
+/** Why changes do not come into force on one side; null when nothing stands in their way. */
 export function sideFailure(state: SideState): string | null {
   return [...new Set(faultsOf(state))].join(' ') || null;
+}
+
+/** What a person must mend on one side, also where changes come into force; null when nothing. */
+export function sideTrouble(state: SideState): string | null {
+  return [...new Set(troublesOf(state))].join(' ') || null;
+}
+
+/** Nothing else is wrong, and the scheduler does not work all the same: a daemon or its host is down. */
+export function schedulerTrouble(state: SideState): ConditionReport | undefined {
+  const ready = state.observation?.report.scheduler?.ready;
+  const isTrouble = ready !== undefined && ready.status !== 'True' && ready.reason !== beginning;
+  return isTrouble && faultsOf(state).length === 0 ? ready : undefined;
+}
+
+/** The reason of a scheduler that was never ready yet. */
+const beginning = 'Provisioning';
+
+function troublesOf(state: SideState): string[] {
+  const trouble = schedulerTrouble(state);
+  return trouble
+    ? [trouble.message ?? `It is not ready: ${trouble.reason ?? 'it does not say why'}.`]
+    : faultsOf(state);
 }
 
 function faultsOf({ observation, observeFailure, applyFailure }: SideState): string[] {

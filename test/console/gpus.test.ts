@@ -44,5 +44,9 @@ test('a member sees what is free, what is out of work and why, and the nodes tha
     // By itself, on the open page.
     await setSimulated(service, alpha, { gpusInUse: 0 });
     await page.getByText('16 of 24 GPUs free on 3 nodes. It reports.').waitFor();
+    const message = 'slurmctld does not answer.';
+    await setSimulated(service, alpha, { schedulerFault: { reason: 'ControllerDown', message } });
+    await page.getByText('It reports a fault.').waitFor();
+    await page.getByText(message).waitFor();
   });
 });

@@ -5,7 +5,7 @@ import { DomainError } from '../../domain/error.ts';
 import { checkHostSettings } from '../../domain/host-settings.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
 import { checkLab } from '../../domain/lab.ts';
-import { mergeSides, type SideState, sideFailure } from '../../domain/merged-report.ts';
+import { mergeSides, type SideState, sideTrouble } from '../../domain/merged-report.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { abandonRelease } from '../../store/cluster-sides.ts';
@@ -148,7 +148,7 @@ function sideBody(state: SideState, now: number, passes: SidePasses | undefined)
     side,
     state: observeFailure ? ('unreachable' as const) : observation ? reported : ('unreported' as const),
     observed_at: observation ? new Date(observation.observedAt).toISOString() : null,
-    failure: sideFailure(state),
+    failure: sideTrouble(state),
     failing_since: failingSince(state, passes),
     failures: passes?.failures ?? 0,
     next_try_at: passes?.nextAt === undefined ? null : new Date(passes.nextAt).toISOString(),

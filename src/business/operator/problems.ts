@@ -8,7 +8,7 @@ import {
   type ServiceKey,
   type SidePasses,
 } from '../../domain/installation-state.ts';
-import { type SideState, sideFailure } from '../../domain/merged-report.ts';
+import { type SideState, schedulerTrouble, sideTrouble } from '../../domain/merged-report.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { listAllClusters } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
@@ -65,7 +65,9 @@ export async function operatorGetInstallation(
 
 /** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
 export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {
-  if (sideFailure(state) === null) return null;
+  if (sideTrouble(state) === null) return null;
+  const { lastTransitionTime } = schedulerTrouble(state) ?? {};
+  if (lastTransitionTime !== undefined) return lastTransitionTime;
   const since = state.observeFailure?.since ?? passes?.failingSince;
   return since === undefined ? null : new Date(since).toISOString();
 }
@@ -110,7 +112,7 @@ function problemOf(
     side,
     nextTryAt: passes?.nextAt === undefined ? undefined : new Date(passes.nextAt).toISOString(),
   };
-  const failure = sideFailure(state);
+  const failure = sideTrouble(state);
   if (failure !== null)
     return [
       {
@@ -142,10 +144,14 @@ function problemOf(
   ];
 }
 
-function actionFor(name: string, { side, observeFailure, observation }: SideState): string {
+function actionFor(name: string, state: SideState): string {
+  const { side, observeFailure, observation } = state;
   if (side === 'kubernetes' && /\bright\b|credentials/.test(observation?.report.failure ?? ''))
     return `Ask the cluster with \`andromeda admin cluster check ${name}\`, and add the rule that is missing.`;
-  if (observeFailure)
+  const trouble = schedulerTrouble(state);
+  if (trouble && /Down$/.test(trouble.reason ?? ''))
+    return 'Start the daemon that it names on its host; what waits for it is then done by itself.';
+  if (observeFailure || trouble)
     return side === 'slurm'
       ? 'See that its controller is up, and that this host reaches it over SSH.'
       : 'See that its API server is up, and that this host reaches it.';

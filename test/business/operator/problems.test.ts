@@ -41,6 +41,17 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
   await setSimulated(service, alpha, { failure: undefined });
   await eventually(ofAlpha, (found) => found.length === 0);
 
+  // Accounts come into force, and nobody can submit a job: that is to be mended too.
+  const schedulerFault = { reason: 'ControllerDown', message: 'slurmctld does not answer.' };
+  await setSimulated(service, alpha, { schedulerFault });
+  const [down] = await eventually(ofAlpha, (found) => found.length > 0);
+  assert.deepEqual([down.message, down.urgency], [schedulerFault.message, 'now']);
+  assert.match(down.action, /Start the daemon/);
+  const { failure, state, failing_since: since } = await side();
+  assert.deepEqual([failure, state, since], [schedulerFault.message, 'reported', down.since]);
+  await setSimulated(service, alpha, { schedulerFault: undefined });
+  await eventually(ofAlpha, (found) => found.length === 0);
+
   assert.equal((await service.business('/operator/problems', { as: 'ada' })).status, 403);
 });
 

@@ -103,8 +103,9 @@ export function ClusterPage() {
   );
 }
 
-function reportOf({ state, observedAt }: Options): string {
-  if (state === 'available') return 'It reports.';
+function reportOf({ state, observedAt, scheduler }: Options): string {
+  const { status = 'True' } = scheduler.ready ?? {};
+  if (state === 'available') return status === 'True' ? 'It reports.' : 'It reports a fault.';
   return observedAt === undefined
     ? 'It has not reported yet.'
     : 'It has not reported lately, so this may be old.';

@@ -110,6 +110,7 @@ function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text:
 function stepsOf({ side, list }: Row): Step[] {
   // What cannot be looked at may well have what it had.
   const failed = side.failure !== null && side.state !== 'unreachable';
+  const isBroken = failed && list?.state === 'converged';
   const isObserved = side.state === 'reported';
   const observed: Step = {
     name: 'observed',
@@ -130,9 +131,11 @@ function stepsOf({ side, list }: Row): Step[] {
     },
     {
       name: 'applied',
-      state: failed ? 'failed' : isApplied ? 'done' : isAccepted ? 'busy' : 'waiting',
+      state: failed && !isBroken ? 'failed' : isApplied ? 'done' : isAccepted ? 'busy' : 'waiting',
     },
     isApplied || observed.state !== 'done' ? observed : { ...observed, state: 'waiting', at: undefined },
+    // The list is in force, and something else there is not as it should be.
+    ...(isBroken ? [{ name: 'in order', state: 'failed' } as const] : []),
   ];
 }
 

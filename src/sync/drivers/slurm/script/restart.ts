@@ -28,7 +28,9 @@ last_errors() {
   local log
   log=$(conf_value SlurmctldLogFile)
   { if [ -f "$log" ]; then tail -n 40 "$log"; else journalctl -u slurmctld -n 40 --no-pager 2> /dev/null; fi; } |
-    grep -E 'fatal|error' | grep -vEi 'pmix|MPI' | tail -n 2 | sed 's/^\[[^]]*\] //' | one_line
+    # What stands before its last start or end is no reason for that it is not there.
+    awk '/slurmctld version .* started/ { found = "" } /Terminate signal/ { found = $0 "\n" } /fatal|error/ { found = found $0 "\n" } END { printf "%s", found }' |
+    grep -vEi 'pmix|MPI' | tail -n 2 | sed 's/^\[[^]]*\] //' | one_line
 }
 # Slurm takes up what changed without a restart, where it can: other nodes it takes up only when it starts.
 reload_controller() { # COMMAND
