@@ -6,12 +6,13 @@
  *     sign-ins           the browsers that they are signed in with
  *     organization/ID    an organization that they belong to      members/ID    its members
  *     requests           what they asked for                  requests/ORG  what members of one ask for, to who may decide
- *     cluster/UUID       a cluster that they may see or use
+ *     cluster/UUID       a cluster that they may see or use, or on which they may see who reaches it
  *     installation       for operators: anything that they see
  *     ssh-sessions       for operators: who is logged in           my-ssh-sessions   for the person: their own sessions
  *     everything         more than is worth telling apart
  */
 
+import { isInService } from '../domain/cluster.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { listLiveGrants } from '../store/grants.ts';
 import type { Change, Reader } from '../store/index.ts';
@@ -25,7 +26,7 @@ export interface View {
   organizations: ReadonlySet<string>;
   /** Those of which they may set permissions. */
   managed: ReadonlySet<string>;
-  /** Clusters that they may see or use, by ID. */
+  /** Clusters that they may see or use, and those in service on which they follow the members that they manage, by ID. */
   clusters: ReadonlySet<string>;
   isStaff: boolean;
   /** When the first grant that it rests on ends by itself, in ms since 1970. */
@@ -44,9 +45,14 @@ export async function viewOf(db: Reader, userId: string, now: number): Promise<V
   const managed = new Set<string>();
   for (const organizationId of organizations) {
     const held = await findMembership(db, organizationId, userId, now);
-    if (held?.permissions.has('members.manage')) managed.add(organizationId);
-    if (![...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'))) continue;
-    for (const { id } of await listOrganizationClusters(db, organizationId)) clusters.add(id);
+    const isManager = held?.permissions.has('members.manage') ?? false;
+    if (isManager) managed.add(organizationId);
+    const isOfClusters = [...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'));
+    if (!isManager && !isOfClusters) continue;
+    for (const cluster of await listOrganizationClusters(db, organizationId)) {
+      // Of the others, the list of who reaches what (`listMemberAccess`) says nothing.
+      if (isOfClusters || isInService(cluster)) clusters.add(cluster.id);
+    }
   }
   const until = Math.min(
     ...grants.map(({ expiresAt }) => (expiresAt === null ? Infinity : fromTime(expiresAt))),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createGrant, revokeGrant } from '../../src/store/grants.ts';
 import type { Change } from '../../src/store/index.ts';
 import { findPersonByEmail } from '../../src/store/people.ts';
-import { alpha, eventually as within } from '../support/app.ts';
+import { alpha, physics, eventually as within } from '../support/app.ts';
 import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
@@ -168,4 +168,37 @@ test('a stream tells of a cluster until the grant is revoked or over, and of sig
   );
   assert.doesNotMatch(streams.ada.text, /members\/|sign-ins/);
   streams.ada.stop();
+});
+
+test('who manages members and sees no cluster is told of the clusters in service of the organization, and of no others', async () => {
+  const [alphaCluster, betaCluster] = physics.clusters ?? [];
+  if (!alphaCluster || !betaCluster) throw new Error('unreachable');
+  const other = {
+    ...betaCluster,
+    name: 'gamma',
+    id: '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+    organization: 'chemistry',
+  };
+  const clusters = [alphaCluster, betaCluster, other];
+  await using app: ConsoleApp = await startConsoleApp({ lab: { ...physics, clusters } });
+  const ada = await signIn(app, 'ada');
+  const eve = await signIn(app, 'eve');
+  const orgId = await orgOf(ada);
+  const person = await findPersonByEmail(app.test.app.store.read, 'eve@physics.example');
+  const stream = await openStream(eve);
+  await eventually(async () => stream, has('event: open'));
+  const headers = { 'content-type': 'application/json', 'audit-reason': 'a test' };
+  const set = async (key: string, permissions: string[]) => {
+    const path = `/api/business/organizations/${orgId}/members/${person?.id}/permissions`;
+    const init = { method: 'PUT', headers: { ...headers, 'idempotency-key': key } };
+    const response = await ada.call(path, { ...init, body: JSON.stringify({ permissions }) });
+    assert.ok(response.ok, await response.text());
+  };
+  await set('manages', ['members.manage']);
+  await eventually(async () => stream, has(`"${alpha}"`));
+  await eventually(async () => stream, has(`"${betaCluster.id}"`));
+  const list = await eve.call(`/api/platform/clusters?businessOrgId=${orgId}`);
+  assert.equal(list.status, 403);
+  assert.ok(!stream.text.includes(other.id));
+  stream.stop();
 });

@@ -13,16 +13,20 @@ export type MemberPlan = components['schemas']['MemberPlan'];
 export type Grant = components['schemas']['OperatorGrant'];
 export type AccessList = components['schemas']['AccessList'];
 
-/** `clusterIds`: those whose reports change the answer. */
+/** `clusterIds`: those whose reports change the answer; none where the reader may not list them, and is told of all the same. */
 export const readAccessOf = (orgID: string, userIds: readonly string[], clusterIds: readonly string[]) =>
   queryOptions({
     queryKey: ['people', orgID, userIds],
-    meta: { topics: [`members/${orgID}`, 'me', ...clusterIds.map((id) => `cluster/${id}`)] },
+    meta: { topics: [`members/${orgID}`, 'me', ...topicsOf(clusterIds)] },
     queryFn: async () => {
       const params = { path: { orgID }, query: { user_ids: userIds.join(',') } };
       return bodyOf(await business.GET('/organizations/{orgID}/access', { params }));
     },
   });
+
+function topicsOf(clusterIds: readonly string[]): string[] {
+  return clusterIds.length === 0 ? ['cluster/*'] : clusterIds.map((id) => `cluster/${id}`);
+}
 
 /** Null for who may not grant. */
 export const readGrants = (orgID: string) =>
