@@ -5,6 +5,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Page } from 'playwright-core';
+import { findPersonByEmail } from '../src/store/people.ts';
 import { type ConsoleApp, password, signIn, startConsoleApp } from '../test/console/harness.ts';
 import { personOfConsole } from '../test/console/operator-pages.ts';
 import { alpha, physics } from '../test/support/app.ts';
@@ -13,10 +14,23 @@ import { noBrowser, openBrowser } from '../test/support/browser.ts';
 const widths = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 const beyondTheMenu = [
   `/clusters/${alpha}`,
+  `/clusters/${alpha}/people`,
+  `/clusters/${alpha}/slurm`,
+  '/members/{bob}',
+  '/members/change?people={bob}',
+  '/operator/machines',
+  '/operator/reservations',
+  '/operator/purchases',
+  '/operator/people',
+  '/operator/lab',
+  '/operator/service',
+  '/download',
   '/past/mine',
   '/activity?range=7d',
   '/signed-out?why=issuer_away',
 ];
+
+const ids = { bob: '' };
 
 const [given] = process.argv.slice(2);
 if (given === undefined || noBrowser) {
@@ -47,9 +61,31 @@ async function happen(service: ConsoleApp) {
   await ada.ssh([ada.target, 'nvidia-smi; squeue -u ada']);
   await ada.ssh(['-tt', ada.target], 'exit\n');
   const signedIn = await signIn(service, 'ada');
+  const person = await findPersonByEmail(service.test.app.store.read, 'bob@physics.example');
+  ids.bob = person?.id ?? '';
+  await askForAccess(service);
   const headers = { 'idempotency-key': 'lost', 'audit-reason': 'The laptop is lost' };
   await signedIn.call(`/api/business/me/ssh-keys/${ada.keyId}/revoke`, { method: 'POST', headers });
   return personOfConsole(service, 'bob');
+}
+
+/** Something to decide. */
+async function askForAccess(service: ConsoleApp): Promise<void> {
+  const eve = await signIn(service, 'eve');
+  const me = (await (await eve.call('/api/business/me')).json()) as { default_org_id: string };
+  const headers = {
+    'content-type': 'application/json',
+    'idempotency-key': 'ask',
+    'audit-reason': 'For my thesis',
+  };
+  const body = JSON.stringify({
+    permissions: ['clusters.read', 'clusters.ssh'],
+    hours: 168,
+    cluster_id: alpha,
+  });
+  const path = `/api/business/organizations/${me.default_org_id}/access-requests`;
+  const response = await eve.call(path, { method: 'POST', headers, body });
+  if (!response.ok) throw new Error(await response.text());
 }
 
 async function photograph(page: Page): Promise<void> {
@@ -61,8 +97,9 @@ async function photograph(page: Page): Promise<void> {
   const links = await page
     .locator('.bar nav a')
     .evaluateAll((all) => all.map((one) => one.getAttribute('href')));
-  for (const path of [...links, ...beyondTheMenu]) {
-    if (path === null) continue;
+  for (const link of [...links, ...beyondTheMenu]) {
+    if (link === null) continue;
+    const path = link.replace('{bob}', ids.bob);
     await page.goto(app.url + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
     const reading = page.locator('.loading');
@@ -71,7 +108,7 @@ async function photograph(page: Page): Promise<void> {
       await page.setViewportSize(size);
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-        const name = `${path.replaceAll(/[^a-z]+/g, '-').replaceAll(/^-|-$/g, '') || 'start'}-${width}-${colorScheme}.png`;
+        const name = `${link.replaceAll(/[^a-z]+/g, '-').replaceAll(/^-|-$/g, '') || 'start'}-${width}-${colorScheme}.png`;
         await page.screenshot({ path: join(directory, name), fullPage: true });
       }
     }

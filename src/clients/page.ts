@@ -18,7 +18,7 @@ ul.files { margin: 0; padding: 0; list-style: none; }
 ul.files li { padding: .8rem 0; border-top: 1px solid var(--line); }
 ul.files li:first-child { border-top: 0; }
 ul.files p { margin: 0; }
-.sum { overflow-wrap: anywhere; }
+p { overflow-wrap: anywhere; }
 .untested { color: var(--bad); }
 footer { margin-bottom: 1rem; }
 body { justify-content: flex-start; }
@@ -75,7 +75,7 @@ ${files.length > 0 ? html`<ul class="files">${files.map(executable)}</ul>` : und
 
 function executable({ title, name, bytes, sha256, tested, note }: Executable): Html {
   return html`<li><p><a href="download/${name}">${name}</a> <span class="soft">${title}, ${size(bytes)}, needs no Node</span></p>
-<p class="small soft sum">SHA-256 <code>${sha256}</code></p>
+<p class="small soft">SHA-256 <code>${sha256}</code></p>
 ${tested ? undefined : html`<p class="small untested">Not run by whoever released it.</p>`}
 ${note === '' ? undefined : html`<p class="small soft">${note}</p>`}</li>`;
 }
@@ -84,9 +84,9 @@ function anywhere({ portable: { mjs, tgz } }: Offer, { url }: Visit): Html {
   return html`<h2>Anywhere with Node ${oldestNode} or later</h2>
 <ul class="files">
 <li><p><a href="andromeda.mjs">andromeda.mjs</a> <span class="soft">one file, ${size(mjs.bytes)}: <code>node andromeda.mjs</code></span></p>
-<p class="small soft sum">SHA-256 <code>${mjs.sha256}</code></p></li>
+<p class="small soft">SHA-256 <code>${mjs.sha256}</code></p></li>
 <li><p><a href="andromeda.tgz">andromeda.tgz</a> <span class="soft">the same for npm, ${size(tgz.bytes)}</span></p>
-<p class="small soft sum">SHA-256 <code>${tgz.sha256}</code></p></li>
+<p class="small soft">SHA-256 <code>${tgz.sha256}</code></p></li>
 </ul>
 ${command(`npx --yes ${url}/andromeda.tgz --help\nnpm install --global ${url}/andromeda.tgz`)}`;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 
-const most = 180_000;
+const most = 155_000;
 
 test('the first load of the console is small, and comes with the licences of what is in it', async () => {
   const files = await consoleFiles();

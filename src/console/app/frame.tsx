@@ -56,6 +56,7 @@ function Framed({ me }: { me: Me }) {
       to: `/clusters/${id}/slurm`,
       hint: 'Partitions, prolog, history',
     })),
+    { name: 'Download', to: '/download', hint: 'The andromeda command for your machine', isOutside: true },
   ];
   return (
     <WhoContext value={who}>

@@ -14,7 +14,6 @@ import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { LostPage } from './pages/lost.tsx';
-import { MembersPage } from './pages/members.tsx';
 import { SecurityPage } from './pages/security.tsx';
 import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
@@ -114,7 +113,7 @@ const slurm = createRoute({
 const memberList = createRoute({
   getParentRoute: () => frame,
   path: '/members',
-  component: MembersPage,
+  component: lazyRouteComponent(() => import('./pages/members.tsx'), 'MembersPage'),
   validateSearch: texts('filter'),
 });
 const person = createRoute({

@@ -56,6 +56,9 @@ export function StartPage() {
             cli="andromeda keys add ~/.ssh/id_ed25519.pub"
             operation="POST /me/ssh-keys"
           />
+          <p className="soft small">
+            For the <code>andromeda</code> command: <a href="/download">download the client</a>.
+          </p>
         </StepItem>
         <StepItem title="On its way to the clusters" isDone={isOpen}>
           {newest ? (

@@ -7,6 +7,8 @@ export interface Place {
   name: string;
   to: string;
   hint?: string;
+  /** Not one of the console's own pages. */
+  isOutside?: boolean;
 }
 
 type Open = 'palette' | 'help' | undefined;
@@ -61,7 +63,8 @@ function Palette({ places, close }: { places: readonly Place[]; close: () => voi
   const go = (place: Place | undefined) => {
     if (!place) return;
     close();
-    void navigate({ to: place.to });
+    if (place.isOutside) location.assign(place.to);
+    else void navigate({ to: place.to });
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
