@@ -18,12 +18,19 @@ export async function findLastSignIn(db: Reader, userId: string): Promise<number
 
 /** Notes that a person signed in at this moment; what had lapsed comes back. */
 export async function recordSignIn(store: Store, userId: string, at: number): Promise<void> {
-  const before = await findLastSignIn(store.read, userId);
-  if (before === undefined) return;
+  const row = await store.read
+    .selectFrom('users')
+    .select(['last_sign_in_at', 'created_at'])
+    .where('id', '=', userId)
+    .executeTakeFirst();
+  if (!row) return;
+  // The first one is noted in any case, or somebody who has just come would be shown as one who never did.
+  const isFirst = row.last_sign_in_at === null;
+  const before = fromTime(row.last_sign_in_at ?? row.created_at);
   const { lapses } = store;
   const days = lapses.policy.maxDaysWithoutSignIn;
   const hasLapsed = lapseOf(before, days, lapses.now())?.state === 'lapsed';
-  if (at <= before || (at - before < noteEveryMs && !hasLapsed)) return;
+  if (at <= before || (at - before < noteEveryMs && !hasLapsed && !isFirst)) return;
   await store.write(
     async (tx) => {
       await tx.db

@@ -64,3 +64,22 @@ test('for what ends by its age, a jump of the clock counts after a day', () => {
   pass(day);
   assert.equal(patient(), host.now, 'believed');
 });
+
+test('the first sign-in of an account is noted however new it is, and then one an hour', async () => {
+  const clock = { now: Date.now() };
+  await using opened = await openTestStore(physics, () => clock.now);
+  const { store } = opened;
+  const ada = await userId(store, 'ada@physics.example');
+  const noted = async () => {
+    const row = store.read.selectFrom('users').select('last_sign_in_at').where('id', '=', ada);
+    return (await row.executeTakeFirstOrThrow()).last_sign_in_at;
+  };
+  assert.equal(await noted(), null);
+  const first = clock.now + 1_000;
+  await recordSignIn(store, ada, first);
+  assert.equal(await noted(), new Date(first).toISOString());
+  await recordSignIn(store, ada, first + 60_000);
+  assert.equal(await noted(), new Date(first).toISOString());
+  await recordSignIn(store, ada, first + 3_600_000);
+  assert.equal(await noted(), new Date(first + 3_600_000).toISOString());
+});

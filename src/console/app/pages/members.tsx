@@ -345,7 +345,7 @@ function Others({ grants }: { grants: readonly Grant[] }) {
 const marks = { role: 'warn', granted: 'good', included: 'busy' } as const;
 
 function Mark({ way }: { way: Way }) {
-  if (way === undefined) return <span className="soft">–</span>;
+  if (way === undefined) return <span className="soft absent">–</span>;
   return (
     <span className={marks[way]} title={ways[way]}>
       <Shape kind={marks[way]} />

@@ -55,7 +55,7 @@ function Item({ problem }: { problem: Problem }) {
         </b>{' '}
         <span className="soft">
           {since === undefined ? (
-            'it is not known since when'
+            'since when is not known'
           ) : (
             <>
               began <Age at={since} />
