@@ -6,7 +6,7 @@ import type { Logger } from '../lib/log.ts';
 import { eraseAccessRequests } from '../store/access-requests.ts';
 import { endErasure, eraseCommands, findErasure, setErasurePosition } from '../store/erasure.ts';
 import type { Store } from '../store/index.ts';
-import { deleteSessionsOf } from '../store/past-sessions.ts';
+import { deleteSessionsOf, eraseFromSessions } from '../store/past-sessions.ts';
 import { redactEntries } from '../store/retention.ts';
 import { toTime } from '../store/time.ts';
 import type { AuditKey } from './key.ts';
@@ -61,6 +61,11 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
       await pause();
     }
     while (await deleteSessionsOf(store, names.userId)) {
+      if (signal.aborted) return;
+      await pause();
+    }
+    for (let seq: number | undefined = 0; seq !== undefined; ) {
+      seq = await eraseFromSessions(store, names, seq);
       if (signal.aborted) return;
       await pause();
     }

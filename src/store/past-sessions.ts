@@ -1,9 +1,10 @@
 /**
  * SSH sessions that are over: what the audit trail says of each in a sentence, in columns. They go when retention replaces
- * or deletes that entry, and with the erasure of their person.
+ * or deletes that entry, and with the erasure of their person, which takes that person's names out of others' as well.
  */
 import type { Selectable } from 'kysely';
 import type { SessionEntry } from '../domain/audit.ts';
+import { eraseFromJson, eraseFromText, type PersonNames } from '../domain/erasure.ts';
 import type { PastSession } from '../domain/ssh-session.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
@@ -133,6 +134,43 @@ export async function deleteSessionsOf(store: Store, userId: string): Promise<bo
     store,
     rows.map(({ seq }) => seq),
   );
+}
+
+/**
+ * Takes a person out of a part of others' sessions: what was typed there, and why an operator ended it. Returns the last one
+ * looked at; undefined at the end.
+ */
+export async function eraseFromSessions(
+  store: Store,
+  names: PersonNames,
+  after: number,
+): Promise<number | undefined> {
+  const rows = await store.read
+    .selectFrom('ssh_sessions')
+    .select(['seq', 'end_reason', 'commands', 'forwards'])
+    .where('seq', '>', after)
+    .orderBy('seq')
+    .limit(partSize)
+    .execute();
+  const changes = rows.flatMap((row) => {
+    const texts = {
+      end_reason: eraseFromText(row.end_reason, names),
+      commands: eraseFromJson(row.commands, names),
+      forwards: eraseFromJson(row.forwards, names),
+    };
+    const isSame =
+      texts.end_reason === row.end_reason &&
+      texts.commands === row.commands &&
+      texts.forwards === row.forwards;
+    return isSame ? [] : [{ seq: row.seq, texts }];
+  });
+  if (changes.length > 0) {
+    await store.write(async ({ db }) => {
+      for (const { seq, texts } of changes)
+        await db.updateTable('ssh_sessions').set(texts).where('seq', '=', seq).execute();
+    });
+  }
+  return rows.at(-1)?.seq;
 }
 
 async function deleteSessions(store: Store, seqs: readonly number[]): Promise<boolean> {

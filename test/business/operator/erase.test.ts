@@ -13,7 +13,7 @@ import { erasePerson, findErasure } from '../../../src/store/erasure.ts';
 import { inspectDatabase } from '../../../src/store/inspect.ts';
 import { updateLifecycle } from '../../../src/store/people.ts';
 import { createMachine, sessionAt } from '../../cli/harness.ts';
-import { eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
+import { alpha, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { openTestStore, userId } from '../../support/store.ts';
 
@@ -56,6 +56,31 @@ test('of an erased person a pseudonym stays, and the audit trail can be checked 
     body: { email: 'x@physics.example' },
     reason: `asked by ${bob}`,
   });
+  const ada = (await service.business('/me', { as: 'ada' })).body.user.id;
+  const session = {
+    seq: 1,
+    id: 'session_1',
+    cluster_id: alpha,
+    organization_id: null,
+    user_id: ada,
+    username: 'ada',
+    key_id: 'key_1',
+    fingerprint: 'SHA256:x',
+    remote_address: '127.0.0.1',
+    login_node: 'login-1',
+    opened_at: '2030-01-01T00:00:00.000Z',
+    closed_at: '2030-01-01T00:00:01.000Z',
+    end_reason: `closed for ${bob}`,
+    bytes_up: 1,
+    bytes_down: 1,
+    shells: 0,
+    file_transfers: 0,
+    command_count: 1,
+    commands: JSON.stringify([`mail "${bob}"`]),
+    forward_count: 0,
+    forwards: '[]',
+  };
+  await service.app.store.write(({ db }) => db.insertInto('ssh_sessions').values(session).execute());
   const change = await service.write(`/operator/people/${id}/email`, {
     as: 'root',
     method: 'PUT',
@@ -91,6 +116,10 @@ test('of an erased person a pseudonym stays, and the audit trail can be checked 
     () => service.app.store.read.selectFrom('erasures').select('user_id').execute(),
     (left) => left.length === 0,
   );
+  const sessions = service.app.store.read.selectFrom('ssh_sessions').select(['end_reason', 'commands']);
+  assert.deepEqual(await sessions.execute(), [
+    { end_reason: 'closed for [erased]', commands: JSON.stringify(['mail "[erased]"']) },
+  ]);
   // Neither has what was written about the second attempt, after it was erased.
   const { body } = await service.business('/operator/audit?limit=1000', { as: 'root' });
   const mentions = body.entries.filter((entry: object) => JSON.stringify(entry).includes(bob));
