@@ -68,7 +68,10 @@ try {
     '--no-flush-bytecode',
     '--no-concurrent-recompilation',
     '--invocation-count-for-maglev=1000000000',
-    // A collection of garbage leaves traces in what is compiled, and comes as the machine has time: with so much room there is none.
+    // A collection of garbage leaves traces in what is compiled, and comes as the machine has time: with so much room there
+    // are none but those that compile.ts asks for.
+    '--expose-gc',
+    '--single-threaded-gc',
     '--min-semi-space-size=256',
     '--max-semi-space-size=256',
     '--initial-old-space-size=2000',

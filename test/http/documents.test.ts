@@ -5,7 +5,7 @@ import { type Document, loadDocument } from '../../src/http/document.ts';
 type Node = Record<string, unknown>;
 
 const schemaKeys = new Set(
-  '$ref type format description enum const default examples properties required additionalProperties items oneOf anyOf allOf pattern minLength maxLength minimum maximum minItems maxItems uniqueItems'.split(
+  '$ref type format description enum const default examples properties required additionalProperties items oneOf anyOf allOf pattern minLength maxLength minimum maximum minItems maxItems uniqueItems minProperties maxProperties'.split(
     ' ',
   ),
 );

@@ -121,7 +121,9 @@ test('one more grant is one write, and a converged cluster costs the same few re
   await lab.pass();
   lab.api.asked = [];
   await lab.pass();
-  const requests = lab.api.asked.length;
+  // Pods are counted as time allows, and have a test of their own.
+  const asked = () => lab.api.asked.filter(({ path }) => path !== '/api/v1/pods').length;
+  const requests = asked();
   assert.deepEqual(writes(lab.api), []);
   for (let n = 0; n < 300; n++) lab.access.grants.push(grant(`g${n}`, { scope: n % 2 ? 'team-b' : null }));
   lab.api.asked = [];
@@ -129,12 +131,12 @@ test('one more grant is one write, and a converged cluster costs the same few re
   assert.equal(writes(lab.api).length, 300);
   lab.api.asked = [];
   await lab.pass();
-  assert.equal(lab.api.asked.length, requests);
+  assert.equal(asked(), requests);
   lab.access.grants.push(grant('more'));
   lab.api.asked = [];
   await lab.pass();
   assert.deepEqual(writes(lab.api), ['POST']);
-  assert.equal(lab.api.asked.length, requests + 1);
+  assert.equal(asked(), requests + 1);
   assert.equal(lab.api.connections, 1);
 });
 
