@@ -560,6 +560,8 @@ export interface components {
             }[];
             /** @description How it differs from the one that stands, the first 200 */
             changes: components["schemas"]["SlurmConfigurationChange"][];
+            /** @description How many changes there are in all */
+            changeCount: number;
             /** @description Partitions that are defined now and would not be any more; Slurm ends the jobs in them */
             removedPartitions: string[];
             /** @description What restarts, in order */
@@ -608,6 +610,8 @@ export interface components {
             reason: string | null;
             /** @description How it differed from the one before it, the first 200 */
             changes: components["schemas"]["SlurmConfigurationChange"][];
+            /** @description How many changes there are in all */
+            changeCount: number;
             /** @description Its size as JSON */
             bytes: number;
         };

@@ -16,6 +16,8 @@ export interface SlurmConfiguration {
 
 const largestFile = 64 * 1024;
 const largestTogether = 256 * 1024;
+/** Files of all three fields: empty ones have no size, and each costs time and an inode on every host. */
+const mostFiles = 1000;
 /** What the service writes into the controller's /etc/slurm itself, from the fields made for it. */
 const ownFiles: ReadonlySet<string> = new Set(['slurm.conf', 'cgroup.conf', 'gres.conf', 'plugstack.conf']);
 
@@ -40,8 +42,16 @@ export function checkSlurmConfiguration(configuration: SlurmConfiguration): void
   if (first) throw new DomainError('invalid_scheduler_config', first.message);
 }
 
-/** Every rule that is broken, file by file, up to a bound. */
+/** Every rule that is broken, file by file, up to a bound. Of too many files, only that. */
 export function configurationFaults(configuration: SlurmConfiguration): ConfigurationFault[] {
+  const count = fileFields.reduce((sum, field) => sum + Object.keys(configuration[field] ?? {}).length, 0);
+  if (count > mostFiles) {
+    return [
+      {
+        message: `prolog, epilog and controllerEtc are ${count} files together; at most ${mostFiles} are taken.`,
+      },
+    ];
+  }
   const faults: ConfigurationFault[] = [];
   let together = 0;
   for (const field of fileFields) {
@@ -87,13 +97,19 @@ function isEmpty(files: object): boolean {
 /** The names of the fields in which two configurations differ; none when they mean the same. */
 export function changedFields(before: SlurmConfiguration, after: SlurmConfiguration): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof SlurmConfiguration>;
-  return [...fields].filter((field) => canonical(before[field]) !== canonical(after[field])).sort();
+  return [...fields].filter((field) => !meansTheSame(before[field], after[field])).sort();
 }
 
+type Value = SlurmConfiguration[keyof SlurmConfiguration];
+
 /** The order in which files are named means nothing. */
-function canonical(value: SlurmConfiguration[keyof SlurmConfiguration]): string {
-  if (typeof value !== 'object') return JSON.stringify(value) ?? '';
-  return JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+function meansTheSame(before: Value, after: Value): boolean {
+  if (typeof before !== 'object' || typeof after !== 'object') return before === after;
+  const names = Object.keys(before);
+  return (
+    names.length === Object.keys(after).length &&
+    names.every((name) => Object.hasOwn(after, name) && before[name] === after[name])
+  );
 }
 
 /** A field or, of a field of files, one file, and what becomes of it. */
@@ -103,33 +119,49 @@ export interface ConfigurationChange {
   change: 'added' | 'changed' | 'removed';
 }
 
+/** Changes, up to a bound, and how many there are in all. */
+export interface ConfigurationChanges {
+  changes: ConfigurationChange[];
+  count: number;
+}
+
 const mostChanges = 200;
 
-/** How a configuration differs from another, field by field and file by file, up to a bound. */
+/** How a configuration differs from another, field by field and file by file. */
 export function configurationChanges(
   before: SlurmConfiguration,
   after: SlurmConfiguration,
-): ConfigurationChange[] {
+): ConfigurationChanges {
   const changes = changedFields(before, after).flatMap((name): ConfigurationChange[] => {
     const field = name as keyof SlurmConfiguration;
     const [old, now] = [before[field], after[field]];
     if (typeof (old ?? now) !== 'object') return [{ field, change: changeOf(old, now) }];
-    const [files, others] = [old ?? {}, now ?? {}] as [Record<string, string>, Record<string, string>];
-    return [...new Set([...Object.keys(files), ...Object.keys(others)])]
-      .filter((file) => files[file] !== others[file])
+    // Maps, since a file may be called as what every object has.
+    const [files, others] = [new Map(Object.entries(old ?? {})), new Map(Object.entries(now ?? {}))];
+    return [...new Set([...files.keys(), ...others.keys()])]
+      .filter((file) => files.get(file) !== others.get(file))
       .sort()
-      .map((file) => ({ field, file, change: changeOf(files[file], others[file]) }));
+      .map((file) => ({ field, file, change: changeOf(files.get(file), others.get(file)) }));
   });
-  return changes.slice(0, mostChanges);
+  return { changes: changes.slice(0, mostChanges), count: changes.length };
 }
+
+/** Fewer than take a millisecond. */
+const linesAtOnce = 500;
 
 function changeOf(before: unknown, after: unknown): ConfigurationChange['change'] {
   if (before === undefined) return 'added';
   return after === undefined ? 'removed' : 'changed';
 }
 
-/** The partitions that lines of slurm.conf define. */
-export function partitionNames(lines: string | undefined): string[] {
-  const names = [...(lines ?? '').matchAll(/^[ \t]*PartitionName[ \t]*=[ \t]*([^\s#]+)/gim)];
-  return [...new Set(names.map(([, name = '']) => name))].filter((name) => name.toUpperCase() !== 'DEFAULT');
+/** The partitions that lines of slurm.conf define, read in parts: the lines have no bound but that of a request. */
+export function* partitionNames(lines: string | undefined): Generator<void, Set<string>> {
+  const names = new Set<string>();
+  let read = 0;
+  for (const [, name = ''] of (lines ?? '').matchAll(/^[ \t]*PartitionName[ \t]*=[ \t]*([^\s#]+)/gim)) {
+    if (name.toUpperCase() !== 'DEFAULT') names.add(name);
+    read += 1;
+    if (read % linesAtOnce === 0) yield;
+  }
+  return names;
 }

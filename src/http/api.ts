@@ -105,7 +105,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     const steps = [
       named(options, operation.operationId),
       operation.isPublic ? [] : authenticate,
-      operation.source.requestBody ? createBodyReader(operation.bodyLimit) : [],
+      operation.source.requestBody ? createBodyReader(operation.bodyLimit, operation.bodyValues) : [],
     ].flat();
     const check = checksOf(operation.source);
     app[operation.method](operation.route, ...steps, (request, response) =>

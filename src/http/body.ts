@@ -2,13 +2,19 @@
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler, type Response } from 'express';
 
-/** Reads a body of at most `limit` bytes into `request.body`; undefined where there is none. */
-export function createBodyReader(limit: number): RequestHandler {
+/**
+ * Reads a body of at most `limit` bytes into `request.body`; undefined where there is none. Where many small values are
+ * worse than a large one, `values` bounds them, and is held to before the body is parsed.
+ */
+export function createBodyReader(limit: number, values?: number): RequestHandler {
   const read = express.json({
     limit,
     // A body that is JSON but no object is of the wrong shape, which the document's schema says better.
     strict: false,
-    verify: (_request, response, bytes, charset) => check(response as Response, bytes, charset),
+    verify(_request, response, bytes, charset) {
+      if (values !== undefined && hasMoreValues(bytes, values)) throw tooManyValues(values);
+      check(response as Response, bytes, charset);
+    },
   });
   return (request, response, next) =>
     read(request, response, (error?: unknown) => {
@@ -38,6 +44,36 @@ function hasHalfCharacter(bytes: Buffer): boolean {
     return true;
   }
   return isFound;
+}
+
+const [quote, backslash] = [0x22, 0x5c];
+/** What a JSON text has outside its strings before each value: `,`, `:`, `[` and `{`. */
+const beforeValue: ReadonlySet<number> = new Set([0x2c, 0x3a, 0x5b, 0x7b]);
+
+function hasMoreValues(bytes: Buffer, most: number): boolean {
+  let count = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === quote) at = endOfString(bytes, at);
+    else if (beforeValue.has(byte)) count += 1;
+    if (count > most) return true;
+  }
+  return false;
+}
+
+/** Where the string ends that begins here; at the end of the text where it does not. */
+function endOfString(bytes: Buffer, start: number): number {
+  for (let end = bytes.indexOf(quote, start + 1); end !== -1; end = bytes.indexOf(quote, end + 1)) {
+    let escapes = 0;
+    while (bytes[end - 1 - escapes] === backslash) escapes += 1;
+    if (escapes % 2 === 0) return end;
+  }
+  return bytes.length;
+}
+
+function tooManyValues(most: number): Error {
+  const errors = [{ path: '/body', message: `has more than ${most} names and values` }];
+  return Object.assign(new Error('the body has too many values'), { status: 422, errors });
 }
 
 function unreadable(): Error {

@@ -23,6 +23,8 @@ export interface DocumentOperation {
   answeredBy: string;
   /** The most bytes that its body may have. */
   bodyLimit: number;
+  /** The most values and names, roughly, that its body may have; undefined where only the bytes count. */
+  bodyValues: number | undefined;
   /** The whole of it, as the document has it. */
   source: OpenAPIV3_1.OperationObject;
 }
@@ -53,6 +55,7 @@ export function operationsOf(document: Document): DocumentOperation[] {
           errorField: operation['x-error-field'] === 'error',
           answeredBy: operation['x-alias-of'] ?? operation.operationId,
           bodyLimit: operation['x-body-limit'] ?? usualBodyLimit,
+          bodyValues: operation['x-body-values'],
           source: operation,
         },
       ];
@@ -75,4 +78,5 @@ interface Extensions {
   'x-error-field'?: string;
   'x-alias-of'?: string;
   'x-body-limit'?: number;
+  'x-body-values'?: number;
 }

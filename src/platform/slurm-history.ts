@@ -9,6 +9,7 @@ import {
   withoutEmptyFields,
 } from '../domain/slurm-configuration.ts';
 import { configurationStatus } from '../domain/slurm-configuration-status.ts';
+import { runInParts } from '../lib/event-loop.ts';
 import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
 import { findAccessList } from '../store/access-lists.ts';
 import { findSideFailures } from '../store/cluster-sides.ts';
@@ -68,15 +69,16 @@ export async function checkSchedulerConfiguration(
   const { restarts } = restartPlan([], [], { before, after });
   const ends = rollout === 'restart' ? restarts : [];
   const observation = await findObservation(store.read, cluster.id, 'slurm');
-  const left = new Set(partitionNames(after.slurmPartitions));
+  const had = await runInParts(partitionNames(before.slurmPartitions));
+  const left = await runInParts(partitionNames(after.slurmPartitions));
+  const { changes, count: changeCount } = configurationChanges(before, after);
   return {
     generation: schedulerGeneration,
     faults: configurationFaults(after),
-    changes: configurationChanges(before, after),
+    changes,
+    changeCount,
     // Without any of ours, those of the site's own file are in force again.
-    removedPartitions: partitionNames(before.slurmPartitions)
-      .filter((name) => !left.has(name))
-      .slice(0, mostNames),
+    removedPartitions: [...had].filter((name) => !left.has(name)).slice(0, mostNames),
     restarts: [...ends],
     rollout,
     openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,

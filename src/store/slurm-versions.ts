@@ -1,5 +1,9 @@
 /** The Slurm configurations that clusters were given, up to a bound each. The reasons are in the audit trail. */
-import type { ConfigurationChange, SlurmConfiguration } from '../domain/slurm-configuration.ts';
+import type {
+  ConfigurationChange,
+  ConfigurationChanges,
+  SlurmConfiguration,
+} from '../domain/slurm-configuration.ts';
 import { findLastSeq } from './audit.ts';
 import type { Reader, Tx } from './index.ts';
 import { toTime } from './time.ts';
@@ -17,7 +21,9 @@ export interface SlurmVersion {
   email: string;
   /** Null where the audit trail has none of it. */
   reason: string | null;
+  /** The first of them, and how many there are in all. */
   changes: ConfigurationChange[];
+  changeCount: number;
   bytes: number;
 }
 
@@ -32,7 +38,7 @@ export async function keepSlurmVersion(
     userId,
     changes,
     hasEntry,
-  }: { clusterId: string; userId: string; changes: ConfigurationChange[]; hasEntry: boolean },
+  }: { clusterId: string; userId: string; changes: ConfigurationChanges; hasEntry: boolean },
 ): Promise<void> {
   const current = await tx.db
     .selectFrom('clusters as c')
@@ -96,7 +102,14 @@ export async function listSlurmVersions(db: Reader, clusterId: string): Promise<
     .where('v.cluster_id', '=', clusterId)
     .orderBy('v.generation', 'desc')
     .execute();
-  return rows.map((row) => ({ ...row, changes: JSON.parse(row.changes) as ConfigurationChange[] }));
+  return rows.map((row) => ({ ...row, ...parseChanges(row.changes) }));
+}
+
+/** Those of earlier releases were kept without their count. */
+function parseChanges(text: string): { changes: ConfigurationChange[]; changeCount: number } {
+  const kept = JSON.parse(text) as ConfigurationChange[] | ConfigurationChanges;
+  if (Array.isArray(kept)) return { changes: kept, changeCount: kept.length };
+  return { changes: kept.changes, changeCount: kept.count };
 }
 
 /** One version; undefined where it is not kept. */

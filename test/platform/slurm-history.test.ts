@@ -131,8 +131,41 @@ test('a check says every rule that is broken, what would change, and what that r
   );
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`f${n}`, 'x']));
   const bounded = (await check({ prolog: many })).body;
-  assert.deepEqual([bounded.faults.length, bounded.changes.length], [50, 200]);
+  assert.deepEqual([bounded.faults.length, bounded.changes.length, bounded.changeCount], [50, 200, 502]);
+  const odd = (await check({ prolog: { constructor: '#!' } })).body.changes;
+  assert.equal(odd.find(({ file }: { file?: string }) => file === 'constructor').change, 'added');
   assert.deepEqual((await check(JSON.parse('{"prolog":{"__proto__":"x"}}'))).status, 200);
+});
+
+const named = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [n.toString(36).padStart(4, '_'), '']));
+
+test('very many files are refused before they are parsed, and those of more than 1,000 before they are looked at', async () => {
+  const most = { controllerEtc: named(1000) };
+  const commas = { slurmExtraConfig: '",:[{\\"\\'.repeat(10_000) };
+  for (const lawful of [most, commas]) {
+    const { status, body } = await check(lawful);
+    assert.deepEqual([status, body.faults], [200, []]);
+  }
+  const { faults } = (await check({ ...most, prolog: { a: 'echo' } })).body;
+  assert.match(faults[0].message, /1001 files.*at most 1000/);
+  assert.equal(faults.length, 1);
+  const more = { controllerEtc: named(1001) };
+  const standard = `/organizations/${org}/scheduler-configuration`;
+  const putDefault = (body: object) => service.platform(standard, { as: 'ada', method: 'PUT', body });
+  for (const send of [put, putDefault]) {
+    refused(await send(more), 400, 'invalid_scheduler_config', /at most 1000/);
+  }
+  for (const send of [put, putDefault, check]) {
+    refused(await send({ controllerEtc: named(205_000) }), 422, 'invalid_request', /more than 4000/);
+  }
+});
+
+test('the history says how many changes there were where it does not name them all', async () => {
+  await put({ controllerEtc: named(300) });
+  const [newest] = (await get('/versions')).body.items;
+  // The partitions and the prolog of before went.
+  assert.deepEqual([newest.changes.length, newest.changeCount], [200, 302]);
 });
 
 test('who asks too often waits, and nobody else does', async () => {

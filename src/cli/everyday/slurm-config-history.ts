@@ -28,13 +28,18 @@ function partOf({ field, file }: { field?: string; file?: string }): string {
   return file === undefined ? (field ?? '') : `${field}/${file}`;
 }
 
+/** What the API cut off. */
+function moreOf({ changes, changeCount }: { changes: readonly unknown[]; changeCount: number }): string {
+  return changeCount > changes.length ? ` and ${changeCount - changes.length} more` : '';
+}
+
 /** What setting it does, in sentences. */
 export function consequencesOf(check: Check): string[] {
   const { changes, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return ['It is what stands already: nothing would change.'];
   const live = 'slurmctld takes it up without a restart, unless the set of nodes is another.';
   return [
-    `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}.`,
+    `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
     rollout === 'live' ? live : `Restarts: ${restarts.join(', ')}.`,
     ...(openSessions > 0 ? [`SSH sessions that end: ${openSessions}.`] : []),
     ...(endedJobs > 0 ? [`Jobs that end, as compute nodes restart: ${endedJobs}.`] : []),
@@ -60,7 +65,7 @@ const versions = printer<Platform['SlurmConfigurationVersion']>(
     NUMBER: ({ generation }) => generation,
     SET: ({ createdAt }) => createdAt,
     BY: ({ author }) => author.email,
-    CHANGED: ({ changes }) => listed(changes.map(partOf)),
+    CHANGED: (one) => `${listed(one.changes.map(partOf))}${moreOf(one)}`,
     REASON: ({ reason }) => reason,
   },
   'No configuration was ever set.',

@@ -24,9 +24,9 @@ export function Consequences({ check, hasFaults }: { check: Check | undefined; h
 }
 
 function Told({ check }: { check: Check }) {
-  const { changes, rollout, restarts, openSessions, endedJobs, removedPartitions } = check;
+  const { changes, changeCount, rollout, restarts, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return <p>It means the same as what stands: nothing would change.</p>;
-  const more = changes.length - mostShown;
+  const more = changeCount - Math.min(changes.length, mostShown);
   return (
     <ul>
       <li>

@@ -69,10 +69,12 @@ export function History({
 
 const mostNamed = 4;
 
-function changesOf({ changes }: Version): string {
-  const names = changes.map(({ field, file }) => (file === undefined ? field : `${field}/${file}`));
-  const more = names.length - mostNamed;
-  return `${names.slice(0, mostNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+function changesOf({ changes, changeCount }: Version): string {
+  const names = changes
+    .slice(0, mostNamed)
+    .map(({ field, file }) => (file === undefined ? field : `${field}/${file}`));
+  const more = changeCount - names.length;
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 function Look({
