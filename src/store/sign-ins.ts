@@ -6,36 +6,29 @@ import { fromTime, toTime } from './time.ts';
 /** A sign-in is noted at most this often: its minute is of no interest where limits are in days. */
 const noteEveryMs = 3_600_000;
 
-/** When a person last signed in, in ms since 1970: an account that nobody has used counts from when it was made. */
-export async function findLastSignIn(db: Reader, userId: string): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('users')
-    .select((eb) => eb.fn.coalesce('last_sign_in_at', 'created_at').as('at'))
-    .where('id', '=', userId)
-    .executeTakeFirst();
-  return row && fromTime(row.at);
-}
-
-/** Notes that a person signed in at this moment; what had lapsed comes back. */
+/**
+ * Notes that a person signed in at this moment; what had lapsed comes back. An account that nobody has used counts from when it was
+ * made, and its first sign-in is noted whenever it is.
+ */
 export async function recordSignIn(store: Store, userId: string, at: number): Promise<void> {
   const row = await store.read
     .selectFrom('users')
     .select(['last_sign_in_at', 'created_at'])
     .where('id', '=', userId)
     .executeTakeFirst();
-  if (!row) return;
-  // The first one is noted in any case, or somebody who has just come would be shown as one who never did.
+  if (row === undefined) return;
   const isFirst = row.last_sign_in_at === null;
   const before = fromTime(row.last_sign_in_at ?? row.created_at);
   const { lapses } = store;
   const days = lapses.policy.maxDaysWithoutSignIn;
   const hasLapsed = lapseOf(before, days, lapses.now())?.state === 'lapsed';
-  if (at <= before || (at - before < noteEveryMs && !hasLapsed && !isFirst)) return;
+  if (!isFirst && (at <= before || (at - before < noteEveryMs && !hasLapsed))) return;
   await store.write(
     async (tx) => {
       await tx.db
         .updateTable('users')
-        .set({ last_sign_in_at: toTime(at) })
+        // Who signed in elsewhere before their account was made has used it from then on.
+        .set({ last_sign_in_at: toTime(Math.max(at, before)) })
         .where('id', '=', userId)
         .execute();
       if (hasLapsed) tx.changed({ userId });

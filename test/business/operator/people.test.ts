@@ -46,6 +46,16 @@ test('people, as operators see and manage them', async (t) => {
     },
   );
 
+  await t.test(
+    'who has signed in is shown with when, also in the hour in which the account was made',
+    async () => {
+      assert.equal((await find('eve')).last_sign_in_at, undefined);
+      assert.equal((await service.business('/me', { as: 'eve' })).status, 200);
+      const { last_sign_in_at: at, created_at: since } = await find('eve');
+      assert.ok(at >= since, `${at}, made ${since}`);
+    },
+  );
+
   await t.test('pages follow each other by ID and together hold everyone once', async () => {
     const seen: string[] = [];
     for (let after = ''; ; ) {
