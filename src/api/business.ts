@@ -378,6 +378,7 @@ export interface paths {
          * Set what a member is granted
          * @description The complete set: what is left out is lost. Needs `members.manage`, and every key that is added, or goes on for longer,
          *     for as long. An owner or an admin holds everything already and cannot be granted keys.
+         *     409 `invalid_state` for a key whose end passed within the last 24 hours, unless `expires_at` names it (null: for good).
          */
         put: operations["setMemberPermissions"];
         post?: never;
@@ -1528,7 +1529,7 @@ export interface paths {
         put?: never;
         /**
          * End an organization for good
-         * @description Needs to be an owner, and every cluster of it released (409). Nobody and nothing can be added to it any more.
+         * @description Needs to be an owner, and every cluster of it released (409). Nobody and nothing can be added to it any more, and what members had asked for is gone.
          */
         post: operations["retireOrganization"];
         delete?: never;
@@ -1940,7 +1941,7 @@ export interface components {
         };
         /** @description When keys end by themselves; null: not at all */
         NewEnds: {
-            [key: string]: components["schemas"]["Time"] | null;
+            [key: string]: string | null;
         };
         AccessRequest: {
             id: string;
@@ -3373,8 +3374,11 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Another term; null: without an end. Left out: as asked */
-                    expires_at?: components["schemas"]["Time"] | null;
+                    /**
+                     * Format: date-time
+                     * @description Another term; null: without an end. Left out: as asked
+                     */
+                    expires_at?: string | null;
                 };
             };
         };

@@ -27,6 +27,7 @@ import { runCommand } from '../store/commands.ts';
 import type { Tx } from '../store/index.ts';
 import { updateMemberPermissions } from '../store/membership-changes.ts';
 import { findMembership, listGrantedPermissions } from '../store/memberships.ts';
+import { requireActiveOrganization } from '../store/organizations.ts';
 import { fromTime, toTime } from '../store/time.ts';
 import { requireHoldings, requireKey, requireManager, requireOrdinaryMember } from './member-permissions.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -84,6 +85,7 @@ export function requestAccess(
       },
       async apply(tx) {
         permissions.forEach(requireKey);
+        await requireActiveOrganization(tx.db, organizationId);
         await requireOrdinaryMember(tx, organizationId, userId);
         if (clusterId !== null) await requireCluster(tx, organizationId, clusterId);
         const held = heldUntil('member', await listGrantedPermissions(tx.db, organizationId, userId, tx.now));
@@ -146,7 +148,8 @@ export function approveAccessRequest(
   return decide(
     deps,
     request,
-    { operation: 'approveAccessRequest', meaning: term },
+    // As JSON, what was left out and null would be the same.
+    { operation: 'approveAccessRequest', meaning: term === null ? 'for good' : term },
     async (tx, asked, held) => {
       const { organizationId, userId, permissions } = asked;
       if (typeof term === 'string' && fromTime(term) <= tx.now) {
@@ -207,6 +210,7 @@ function decide(
       },
       async apply(tx) {
         const held = await requireHoldings(tx, organizationId, caller.userId);
+        await requireActiveOrganization(tx.db, organizationId);
         const asked = await requireRequest(tx, id);
         if (asked.organizationId !== organizationId) throw requestNotFound();
         if (asked.userId === caller.userId) {

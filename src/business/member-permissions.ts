@@ -6,11 +6,13 @@ import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, roleKeys } from '../domain/permission.ts';
 import {
+  endStaysMs,
   endsOf,
   type GrantedPermission,
   grantedText,
   type Holdings,
   heldUntil,
+  requireEndSaid,
   requireMayGrant,
 } from '../domain/permission-end.ts';
 import { sidesOf } from '../domain/side.ts';
@@ -28,6 +30,7 @@ import {
   listGrantedPermissions,
   listMembers,
 } from '../store/memberships.ts';
+import { listEndedOf } from '../store/permission-ends.ts';
 import { fromTime, toTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { requireStaff } from './operator/staff.ts';
@@ -140,6 +143,8 @@ function settingOf(
     async apply(tx) {
       await requireOrdinaryMember(tx, organizationId, userId);
       requireAhead(keys, ends, tx.now);
+      const ended = await listEndedOf(tx.db, { organizationId, userId }, tx.now - endStaysMs, tx.now);
+      requireEndSaid(keys, ends, ended);
       const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
       const permissions = wantedOf(keys, ends, before);
       await updateMemberPermissions(tx, { organizationId, userId, permissions });

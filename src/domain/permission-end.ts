@@ -58,6 +58,24 @@ export function requireMayGrant(
   }
 }
 
+/** For so long after its end a key is not given anew by a set that says nothing of its end: the set may be older than the end. */
+export const endStaysMs = 86_400_000;
+
+/** Throws `invalid_state` where a set names a key that has `ended` lately, and no end for it. */
+export function requireEndSaid(
+  keys: readonly string[],
+  ends: ReadonlyMap<string, string | null>,
+  ended: readonly GrantedPermission[],
+): void {
+  for (const { key, expiresAt } of ended) {
+    if (!keys.includes(key) || ends.has(key)) continue;
+    throw new DomainError(
+      'invalid_state',
+      `${key} ended at ${endText(expiresAt ?? '')}. Say in expires_at until when it is given again, or null to give it for good.`,
+    );
+  }
+}
+
 /** The ends of those that have one, by key, as the API shows them; undefined where none has. */
 export function endsOf(granted: readonly GrantedPermission[]): Record<string, string> | undefined {
   const ends = granted.flatMap(({ key, expiresAt }) =>

@@ -161,6 +161,9 @@ function fault({ instancePath, keyword, params, message = '' }: ErrorObject) {
     return { path: `${instancePath}/${params['additionalProperty']}`, message: 'is not known' };
   }
   if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params['allowedValues']}` };
+  if (keyword === 'format' && params['format'] === 'date-time') {
+    return { path: instancePath, message: 'must be a time such as 2030-01-31T00:00:00Z' };
+  }
   return { path: instancePath, message };
 }
 

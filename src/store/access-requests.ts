@@ -93,6 +93,17 @@ export async function deleteAccessRequests(
   if (numDeletedRows > 0n) changed(tx, member);
 }
 
+/** An organization ends, and with it what waits for a decision there. */
+export async function deleteOpenRequests(tx: Tx, organizationId: string): Promise<void> {
+  const rows = await tx.db
+    .deleteFrom('access_requests')
+    .where('org_id', '=', organizationId)
+    .where('state', '=', 'open')
+    .returning('user_id')
+    .execute();
+  for (const userId of new Set(rows.map((row) => row.user_id))) changed(tx, { organizationId, userId });
+}
+
 function changed(tx: Tx, { organizationId, userId }: { organizationId: string; userId: string }): void {
   tx.changed({ requestsOfUserId: userId, inOrganizationId: organizationId });
 }

@@ -5,6 +5,7 @@ import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
 import type { Organization } from '../domain/organization.ts';
+import { deleteOpenRequests } from './access-requests.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
 import type { OrganizationTable } from './schema.ts';
@@ -174,7 +175,7 @@ export async function updateAutoJoinDomains(
 }
 
 /**
- * Ends an organization: no domain joins it any more, and nothing can be added to it; whether that changed anything.
+ * Ends an organization: no domain joins it any more, nothing waits for a decision there, and nothing can be added to it; whether that changed anything.
  * Throws `invalid_state` while a cluster of it is not released.
  */
 export async function retireOrganization(tx: Tx, organizationId: string): Promise<boolean> {
@@ -191,6 +192,7 @@ export async function retireOrganization(tx: Tx, organizationId: string): Promis
     );
   }
   await updateAutoJoinDomains(tx, { organizationId, domains: [] });
+  await deleteOpenRequests(tx, organizationId);
   const updated = await tx.db
     .updateTable('organizations')
     .set({ lifecycle_state: 'retired', updated_at: toTime(tx.now) })

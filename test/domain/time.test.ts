@@ -11,6 +11,8 @@ const times = [
   '9999-12-31T23:59:59.999Z',
   '9999-12-31T23:59:59+01:00',
   '0000-01-01T00:00:00Z',
+  '2027-01-31t00:00:00z',
+  '2027-01-31t00:00:00.5+01:00',
 ];
 for (const text of times) test(`${text.slice(0, 40)} is a time`, () => assert.ok(isTime(text)));
 
