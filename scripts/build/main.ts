@@ -76,7 +76,13 @@ try {
     '--max-semi-space-size=256',
     '--initial-old-space-size=2000',
   ];
-  run(target.node, ...flags, join(import.meta.dirname, 'compile.ts'), join(work, 'assets'), ...parts.keys());
+  run(
+    target.node,
+    ...flags,
+    join(import.meta.dirname, 'compile.ts'),
+    join(work, 'assets'),
+    ...[...parts.keys()].sort(),
+  );
   writeFileSync(inWork('start.js'), start);
   // Once more, for threads.
   writeFileSync(inWork('assets/start.js'), start);
