@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { csv } from '../../../domain/csv.ts';
-import { Until } from '../parts/access-state.tsx';
+import { Until, WayIn } from '../parts/access-state.tsx';
 import { AsCommand } from '../parts/copy.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
@@ -224,19 +224,25 @@ function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean
           cell: ({ ways }) => [...new Set(ways.map(({ opens }) => opensText[opens]))].join(', '),
         },
         { name: 'By', cell: ({ ways }) => [...new Set(ways.map(wayText))].join(', ') },
-        { name: 'Until', cell: ({ ways }) => <Until at={untilOf(ways)} /> },
+        { name: 'Until', cell: ({ ways }) => <Ends ways={ways} /> },
       ]}
     />
   );
 }
 
-/** When the last of them ends by itself; undefined where one does not. */
-function untilOf(ways: readonly Way[]): string | undefined {
-  if (ways.some(({ until }) => until === undefined)) return undefined;
-  return ways
-    .flatMap(({ until }) => until ?? [])
-    .sort()
-    .at(-1);
+/** When they end by themselves: each way where they differ, since what is left opens less. */
+function Ends({ ways }: { ways: readonly Way[] }) {
+  const [first] = ways;
+  if (ways.every(({ until }) => until === first?.until)) return <Until at={first?.until} />;
+  return (
+    <ul className="plain">
+      {ways.map((way) => (
+        <li key={`${way.opens} ${way.name} ${way.grant_id ?? ''}`}>
+          <WayIn way={way} />: <Until at={way.until} />
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 function exportRows(cluster: string, rows: readonly Row[]): void {

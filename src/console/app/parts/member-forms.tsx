@@ -11,9 +11,15 @@ import {
   type Chosen,
   chosenBody,
   EndsText,
+  endedOf,
+  GainsText,
+  isSameChoice,
   type Permission,
   PermissionChoice,
+  wholeBody,
+  withoutEnded,
 } from './permission-choice.tsx';
+import { useNow } from './time.tsx';
 import { WriteForm, type WriteHeaders } from './write.tsx';
 
 /** Who is changed, as far as a form must know. */
@@ -49,6 +55,23 @@ function useChange(subject: Subject, change: MemberChange | undefined, close: ()
   };
 }
 
+/** What is chosen in an open form, and of what it was chosen. */
+function useChoice({ granted, ends }: Subject) {
+  const now = useNow();
+  // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.
+  const held: Chosen = Object.fromEntries(granted.map((key) => [key, ends[key] ?? null]));
+  const [opened] = useState(held);
+  const [wanted, setWanted] = useState(opened);
+  // What ends meanwhile is neither held nor chosen any more, unless it is chosen anew.
+  const ended = endedOf(opened, now);
+  const before = withoutEnded(opened, now);
+  const chosen = Object.fromEntries(
+    Object.entries(wanted).filter(([key, end]) => !ended.includes(key) || end !== opened[key]),
+  );
+  const isStale = !isSameChoice(withoutEnded(held, now), before);
+  return { before, chosen, setChosen: setWanted, ended, isStale };
+}
+
 export function ChangePermissions({
   subject,
   catalog,
@@ -59,15 +82,14 @@ export function ChangePermissions({
   close: () => void;
 }) {
   const { orgID } = useWho();
-  const { userId, email, granted, ends } = subject;
-  // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.
-  const [before] = useState<Chosen>(() => Object.fromEntries(granted.map((key) => [key, ends[key] ?? null])));
-  const [chosen, setChosen] = useState(before);
+  const { userId, email } = subject;
+  const { before, chosen, setChosen, ended, isStale } = useChoice(subject);
   const gained = Object.keys(chosen).filter((key) => before[key] === undefined);
   const lost = Object.keys(before).filter((key) => chosen[key] === undefined);
-  const body = chosenBody(chosen, before);
-  const isOther = gained.length + lost.length > 0 || body.expires_at !== undefined;
-  const [end] = Object.values(body.expires_at ?? {});
+  const changed = chosenBody(chosen, before).expires_at ?? {};
+  const body = wholeBody(chosen);
+  const isOther = gained.length + lost.length > 0 || Object.keys(changed).length > 0;
+  const [end] = Object.values(changed);
   const { consequences, isPossible, topics, noteSending, onDone } = useChange(
     subject,
     isOther ? { change: 'permissions', user_id: userId, ...body } : undefined,
@@ -93,10 +115,14 @@ export function ChangePermissions({
       >
         <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />
         <p role="status">
-          {gained.length > 0 && <>Gains {gained.join(', ')}. </>}
+          {ended.length > 0 && <>Ended while this was open: {ended.join(', ')}. </>}
+          {isStale && (
+            <>What they hold has changed since this was opened; saving makes it what is chosen here. </>
+          )}
           {lost.length > 0 && <>Loses {lost.join(', ')}: what is open by it ends.</>}
         </p>
         <Consequences of={consequences}>
+          <GainsText chosen={chosen} before={before} />
           <EndsText chosen={chosen} before={before} />
         </Consequences>
       </WriteForm>
@@ -105,7 +131,7 @@ export function ChangePermissions({
         cli={
           lost.length > 0
             ? `andromeda members revoke ${email} ${lost.join(' ')}`
-            : `andromeda members grant ${email} ${Object.keys(body.expires_at ?? {}).join(' ') || gained.join(' ') || 'clusters.read'}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
+            : `andromeda members grant ${email} ${Object.keys(changed).join(' ') || gained.join(' ') || 'clusters.read'}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
         }
         operation={`PUT /organizations/${orgID}/members/${userId}/permissions`}
       />

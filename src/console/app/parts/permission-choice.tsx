@@ -24,6 +24,30 @@ export function chosenBody(
   return { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) };
 }
 
+/** Keys, in order, each with the end that is shown, so that nothing is given for longer than was seen. */
+export function wholeBody(chosen: Chosen): {
+  permissions: string[];
+  expires_at?: Record<string, string | null>;
+} {
+  const permissions = Object.keys(chosen).sort();
+  return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
+}
+
+/** The keys whose end has passed. */
+export function endedOf(chosen: Chosen, now: number): string[] {
+  return Object.keys(chosen).filter((key) => Date.parse(chosen[key] ?? '') <= now);
+}
+
+export function withoutEnded(chosen: Chosen, now: number): Chosen {
+  const ended = endedOf(chosen, now);
+  return Object.fromEntries(Object.entries(chosen).filter(([key]) => !ended.includes(key)));
+}
+
+export function isSameChoice(one: Chosen, other: Chosen): boolean {
+  const keys = Object.keys(one);
+  return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
+}
+
 export function PermissionChoice({
   catalog,
   chosen,
@@ -114,6 +138,21 @@ function EndChoice({
 function localText(end: string): string {
   const at = new Date(end);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** Which keys are new, and which of them for good; when the others end, `EndsText` says. */
+export function GainsText({ chosen, before }: { chosen: Chosen; before: Chosen }) {
+  const gained = Object.entries(chosen).filter(([key]) => before[key] === undefined);
+  return (
+    <ul className="plain">
+      {gained.map(([key, end]) => (
+        <li key={key}>
+          Gains {key}
+          {end === null && ', without an end'}.
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /** What becomes of the ends of chosen keys, in words. */
