@@ -313,6 +313,9 @@ export interface paths {
          * @description Tries the changes out, one after the other by the rules of `addMember`, `setMemberRole`, `setMemberPermissions` and
          *     `removeMember`, and takes them back. What the caller may not do refuses the whole plan, as it would the write; what
          *     cannot be done is said of the change itself, and the others are planned without it.
+         *     Whether somebody who is no member has an account, or one that is deactivated, only `addMember` itself says, which is
+         *     recorded; whether the clusters would have to wait for their first key shows here. Who asks too often gets a
+         *     retryable 503.
          */
         post: operations["planMemberChanges"];
         delete?: never;
@@ -1799,12 +1802,10 @@ export interface components {
             change: "add" | "role" | "permissions" | "remove";
             /** @description Empty for an ID that is no member's */
             email: string;
-            /** @description Absent for an account that would be made */
+            /** @description Absent for somebody who is no member, whether or not they have an account */
             user_id?: string;
             /** @description The login name after it */
             username?: string;
-            /** @description An account would be made for the address */
-            new_account?: boolean;
             /** @enum {string} */
             result: "planned" | "refused";
             /** @description Of a refusal */

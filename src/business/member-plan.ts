@@ -6,12 +6,13 @@ import { DomainError } from '../domain/error.ts';
 import { memberRole } from '../domain/kubernetes-bindings.ts';
 import { sidesOf } from '../domain/side.ts';
 import type { SshSession } from '../domain/ssh-session.ts';
+import { createRateLimits } from '../lib/rate-limit.ts';
 import { findWantedUser } from '../store/access-list-users.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import type { Command } from '../store/commands.ts';
 import type { Reader, Tx } from '../store/index.ts';
 import { findMember, findMembership } from '../store/memberships.ts';
-import { findPersonByEmail } from '../store/people.ts';
+import { findPersonByEmail, updateLifecycle } from '../store/people.ts';
 import { inPart, tryOut } from '../store/try-out.ts';
 import { settingPermissions } from './member-permissions.ts';
 import { adding, ofOwnersAndAdmins, removing, settingRole } from './memberships.ts';
@@ -38,12 +39,18 @@ interface Person {
   after: Reach | undefined;
 }
 
+/** Nobody is told of a plan, and each keeps writes waiting: somebody who fills in a form asks a few times a minute. */
+const mayPlan = createRateLimits({ burst: 20, everyMs: 500 });
+
 /** Tries the changes out by the rules of the writes themselves. */
 export async function planMemberChanges(
   { store, gateway }: BusinessDeps,
   request: Request,
 ): Promise<BusinessReply<'planMemberChanges'>> {
   const { orgID: organizationId } = request.path;
+  if (!mayPlan(store, request.caller.userId)) {
+    throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
+  }
   const sessions = await gateway.sessions();
   return tryOut(store, async (opened) => {
     const tx = { ...opened, now: request.now };
@@ -53,7 +60,9 @@ export async function planMemberChanges(
       const known = await targetOf(tx.db, change);
       // Whoever is made an account for reached nothing before.
       const before = known === undefined ? undefined : await reachOf(tx, organizationId, known);
-      const { planned, userId } = await planOne(tx, request, change, known);
+      const earlier = known === undefined ? undefined : people.get(known);
+      const target = { known, wasMember: (earlier ? earlier.before : before) !== undefined };
+      const { planned, userId } = await planOne(tx, request, change, target);
       changes.push(planned);
       if (userId !== undefined && !people.has(userId))
         people.set(userId, { userId, before, after: undefined });
@@ -76,12 +85,16 @@ async function targetOf(db: Reader, change: Change): Promise<string | undefined>
   return (await findPersonByEmail(db, change.email))?.id;
 }
 
-/** Makes one change as its write would, of the person with this ID. Throws what the caller may not do; says what cannot be done. */
+/**
+ * Makes one change as its write would, of the person with this ID. Throws what the caller may not do; says what cannot be
+ * done. Of somebody who is no member it does not say whether they have an account, or one that is deactivated: the write
+ * does, and is recorded.
+ */
 async function planOne(
   tx: Tx,
   request: Request,
   change: Change,
-  known: string | undefined,
+  { known, wasMember }: { known: string | undefined; wasMember: boolean },
 ): Promise<{ planned: Planned; userId: string | undefined }> {
   const { orgID: organizationId } = request.path;
   const command = commandOf(request, change);
@@ -92,10 +105,14 @@ async function planOne(
   const about = {
     change: change.change,
     email: email ?? '',
-    ...(known === undefined ? { new_account: true } : { user_id: known }),
+    ...(known !== undefined && (wasMember || change.change !== 'add') && { user_id: known }),
   };
   try {
-    const { about: late } = await inPart(tx, () => command.apply(tx, ''));
+    const { about: late } = await inPart(tx, async () => {
+      const isUnsaid = known !== undefined && !wasMember && change.change === 'add';
+      if (isUnsaid) await updateLifecycle(tx, { userId: known, state: 'active' });
+      return command.apply(tx, '');
+    });
     const userId = known ?? late?.subjectUserId ?? undefined;
     const username = (await memberOf(userId))?.username.username;
     return { planned: { ...about, ...(username !== undefined && { username }), result: 'planned' }, userId };

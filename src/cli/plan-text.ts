@@ -41,7 +41,7 @@ export function describeMemberPlan({ changes, clusters }: MemberPlan): string {
     one.email || '-',
     one.username ?? '-',
     one.result,
-    one.message ?? (one.new_account ? 'A new account.' : ''),
+    one.message ?? '',
   ]);
   const table = formatTable(['CHANGE', 'EMAIL', 'USERNAME', 'RESULT', 'WHY'], rows);
   const effects = clusters.map(onClusterOfMembers);

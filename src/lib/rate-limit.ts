@@ -13,6 +13,24 @@ export interface RateLimit {
 /** More are not remembered: the key that was used least recently goes first. */
 const mostKeys = 10_000;
 
+/**
+ * A limit for each owner, such as a store, by key: whether the key may now, which uses one up. An owner that is gone takes
+ * its limit along.
+ */
+export function createRateLimits(settings: {
+  burst: number;
+  everyMs: number;
+}): (owner: object, key: string) => boolean {
+  const limits = new WeakMap<object, RateLimit>();
+  return (owner, key) => {
+    const limit = limits.get(owner) ?? createRateLimit(settings, () => performance.now());
+    limits.set(owner, limit);
+    if (limit.waitMs(key) > 0) return false;
+    limit.use(key);
+    return true;
+  };
+}
+
 /** `burst` at once, then one every `everyMs`. */
 export function createRateLimit(
   { burst, everyMs }: { burst: number; everyMs: number },

@@ -10,7 +10,7 @@ import {
 } from '../domain/slurm-configuration.ts';
 import { configurationStatus } from '../domain/slurm-configuration-status.ts';
 import { runInParts } from '../lib/event-loop.ts';
-import { createRateLimit, type RateLimit } from '../lib/rate-limit.ts';
+import { createRateLimits } from '../lib/rate-limit.ts';
 import { findAccessList } from '../store/access-lists.ts';
 import { findSideFailures } from '../store/cluster-sides.ts';
 import type { Store } from '../store/index.ts';
@@ -29,8 +29,7 @@ import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.t
 const permission = 'clusters.configure';
 
 /** A check reads up to 2 MiB and compares it: somebody who types asks a few times a minute. */
-const checks = { burst: 20, everyMs: 500 };
-const limits = new WeakMap<Store, RateLimit>();
+const mayCheck = createRateLimits({ burst: 20, everyMs: 500 });
 const mostNames = 100;
 
 /** The cluster, for who may change its configuration. */
@@ -55,7 +54,9 @@ export async function checkSchedulerConfiguration(
   { store }: PlatformDeps,
   request: PlatformRequest<'checkSchedulerConfiguration'>,
 ): Promise<PlatformReply<'checkSchedulerConfiguration'>> {
-  requireRate(store, request.caller.userId);
+  if (!mayCheck(store, request.caller.userId)) {
+    throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
+  }
   const cluster = await configurable(store, request);
   if (!isInService(cluster)) {
     throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
@@ -84,15 +85,6 @@ export async function checkSchedulerConfiguration(
     openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,
     endedJobs: ends.includes('compute') ? (observation?.report.runningJobs.length ?? 0) : 0,
   };
-}
-
-function requireRate(store: Store, userId: string): void {
-  const limit = limits.get(store) ?? createRateLimit(checks, () => performance.now());
-  limits.set(store, limit);
-  if (limit.waitMs(userId) > 0) {
-    throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
-  }
-  limit.use(userId);
 }
 
 /** How far the newest configuration has come. */

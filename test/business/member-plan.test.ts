@@ -89,7 +89,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     });
     assert.equal(status, 200, JSON.stringify(body));
     assert.deepEqual(body.changes, [
-      { change: 'add', email: 'cy@physics.example', new_account: true, username: 'cy', result: 'planned' },
+      { change: 'add', email: 'cy@physics.example', username: 'cy', result: 'planned' },
     ]);
     const nothing = { added: [], removed: [], restarts: [], ended_jobs: [], ended_sessions: [] };
     assert.deepEqual(body.clusters, [
@@ -110,6 +110,37 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     ]);
     assert.deepEqual(await state(), before);
   });
+
+  await t.test(
+    'it says the same of strangers, people of other organizations and deactivated ones',
+    async () => {
+      const { body: gus } = await service.write('/operator/people', {
+        as: 'root',
+        body: { email: 'gus@physics.example', name: 'Gus' },
+      });
+      const off = await service.write(`/operator/people/${gus.id}/deactivate`, { as: 'root' });
+      assert.equal(off.status, 200, JSON.stringify(off.body));
+      const names = ['oda', 'gus', 'ned'];
+      // Named twice: the first must not make a member of whom the second tells.
+      const adds = names.map((name) => ({ change: 'add', email: `${name}@physics.example` }));
+      const { body } = await plan('ada', ...adds, ...adds);
+      assert.deepEqual(
+        body.changes.slice(0, 3),
+        names.map((name) => ({
+          change: 'add',
+          email: `${name}@physics.example`,
+          username: name,
+          result: 'planned',
+        })),
+      );
+      for (const one of body.changes.slice(3)) {
+        assert.deepEqual([one.result, one.code, one.user_id], ['refused', 'invalid_state', undefined]);
+        assert.doesNotMatch(one.message, /deactivated/);
+      }
+      const { body: known } = await plan('ada', { change: 'add', email: 'bob@physics.example' });
+      assert.equal(known.changes[0].user_id, bob);
+    },
+  );
 
   await t.test('of somebody who goes, by each of the ways to take it', async () => {
     const before = await state();
@@ -236,5 +267,13 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     );
     const [past] = gone.body.people;
     assert.deepEqual([past.is_member, past.role, past.clusters[0].slurm.account], [false, undefined, 'none']);
+  });
+
+  await t.test('who plans too often waits', async () => {
+    const change = { change: 'add', email: 'x@physics.example' };
+    const replies = await Promise.all(Array.from({ length: 60 }, () => plan('amy', change)));
+    const late = replies.filter(({ status }) => status === 503);
+    assert.ok(late.length > 0 && late.every(({ body }) => body.retryable), `${late.length}`);
+    assert.equal((await plan('ada', change)).status, 200);
   });
 });

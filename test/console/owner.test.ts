@@ -109,7 +109,7 @@ test('with the keyboard alone: somebody joins with a permission, somebody leaves
     await tabTo(page, /^clusters\.ssh Log in/);
     await press('Space');
     await page.getByText('bob@physics.example is a member already.').waitFor();
-    await page.getByText('An account is made for cy@physics.example (cy).').waitFor();
+    await page.getByText('A new member: cy@physics.example (cy).').waitFor();
     await page.getByText('cy gets a login account with a first SSH key.').waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).and(page.locator(':enabled')).waitFor();
     await tabTo(page, /^Add$/);
@@ -254,7 +254,7 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     await moment.fill('2001-01-01T00:00');
     await plan.getByText('Not possible').waitFor();
     await term.selectOption('for 30 days');
-    await plan.getByText('An account is made for ivy@physics.example').waitFor();
+    await plan.getByText('A new member: ivy@physics.example').waitFor();
     await checkPage(page, 'the form for new members, with an end');
     const before = Date.now();
     await press('Add');
@@ -330,7 +330,7 @@ test('who reaches what, by which way and until when: people, one person, one clu
     await show(page, '/members');
     await page.getByRole('button', { name: 'Add members' }).click();
     await page.getByLabel('Addresses').fill(`${evil} zed@physics.example`);
-    await page.getByText('An account is made for zed@physics.example').waitFor();
+    await page.getByText('A new member: zed@physics.example').waitFor();
     await checkPage(page, 'the form for new members');
     assert.equal(await page.evaluate('window.hit'), undefined);
   });

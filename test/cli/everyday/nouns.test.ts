@@ -480,7 +480,6 @@ golden(
         {
           change: 'add',
           email: 'cy@physics.example',
-          new_account: true,
           result: 'refused',
           code: 'invalid_state',
           message: 'No.',

@@ -56,7 +56,7 @@ export function Consequences({
 
 function Effects({ plan: { changes, clusters } }: { plan: MemberPlan }) {
   const refused = changes.filter(({ result }) => result === 'refused');
-  const made = changes.filter((one) => one.new_account && one.result === 'planned');
+  const joined = changes.filter((one) => one.change === 'add' && one.result === 'planned');
   return (
     <>
       {refused.length > 0 && (
@@ -68,10 +68,10 @@ function Effects({ plan: { changes, clusters } }: { plan: MemberPlan }) {
           ))}
         </ul>
       )}
-      {made.length > 0 && (
+      {joined.length > 0 && (
         <p>
-          {made.length === 1 ? 'An account is made for ' : `${made.length} accounts are made: `}
-          {made.map(({ email, username }) => `${email} (${username})`).join(', ')}.
+          {joined.length === 1 ? 'A new member: ' : `${joined.length} new members: `}
+          {joined.map(({ email, username }) => `${email} (${username})`).join(', ')}.
         </p>
       )}
       {clusters.map((one) => (
