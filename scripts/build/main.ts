@@ -80,8 +80,9 @@ try {
     target.node,
     ...flags,
     join(import.meta.dirname, 'compile.ts'),
-    join(work, 'assets'),
-    ...[...parts.keys()].sort(),
+    // Below the directory that it runs in: another name of that would be another order of what V8 numbers.
+    'assets',
+    ...parts.keys(),
   );
   writeFileSync(inWork('start.js'), start);
   // Once more, for threads.
