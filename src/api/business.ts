@@ -1584,7 +1584,7 @@ export interface components {
             /** @description Absent when there are several organizations to choose from */
             default_org_id?: string;
             staff_keys: string[];
-            /** @description What has lapsed of the access and the keys, or is about to, a sentence each; absent where there is nothing */
+            /** @description What has lapsed of the access and the keys, or is about to, and what of your permissions ends soon, a sentence each; absent where there is nothing */
             notices?: string[];
         };
         User: {

@@ -2,9 +2,11 @@
 import { lapseNotices } from '../domain/access-lapse.ts';
 import { DomainError } from '../domain/error.ts';
 import type { Membership } from '../domain/membership.ts';
+import { endNotices } from '../domain/permission-end.ts';
 import type { Person } from '../domain/person.ts';
 import type { Store } from '../store/index.ts';
-import { listMembershipsOf } from '../store/memberships.ts';
+import { findMembership, listMembershipsOf } from '../store/memberships.ts';
+import { findOrganization } from '../store/organizations.ts';
 import { findPerson } from '../store/people.ts';
 import { listActiveKeys } from '../store/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -12,7 +14,7 @@ import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.t
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
 export async function getMe(
   { store }: BusinessDeps,
-  { caller }: BusinessRequest<'getMe'>,
+  { caller, now }: BusinessRequest<'getMe'>,
 ): Promise<BusinessReply<'getMe'>> {
   const [user, memberships] = await Promise.all([
     findPerson(store.read, caller.userId),
@@ -20,7 +22,7 @@ export async function getMe(
   ]);
   if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
   const [only, another] = memberships;
-  const notices = await lapseNoticesOf(store, user);
+  const notices = [...(await lapseNoticesOf(store, user)), ...(await endNoticesOf(store, memberships, now))];
   return {
     user: {
       id: user.id,
@@ -49,6 +51,23 @@ async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<
     keys: keys.map(({ fingerprint, createdAt }) => ({ fingerprint, registeredAt: Date.parse(createdAt) })),
   };
   return lapseNotices(own, policy, lapses.now());
+}
+
+/** Which permissions of a person end within days. */
+async function endNoticesOf(
+  { read }: Store,
+  memberships: readonly Membership[],
+  now: number,
+): Promise<string[]> {
+  const notices: string[] = [];
+  for (const { organizationId, userId, role, updatedAt: since } of memberships) {
+    if (role !== 'member') continue;
+    const granted = (await findMembership(read, organizationId, userId, now))?.granted ?? [];
+    if (granted.every(({ expiresAt }) => expiresAt === null)) continue;
+    const name = (await findOrganization(read, organizationId))?.displayName ?? organizationId;
+    notices.push(...endNotices({ organization: name, since, granted }, now));
+  }
+  return notices;
 }
 
 /** A membership as the API shows it. */

@@ -1,4 +1,5 @@
 /** Permissions that end by themselves: which are held until when, and who may grant them for how long. */
+import { dayMs, warningMs } from './access-lapse.ts';
 import { DomainError } from './error.ts';
 import { closureOf, type Role } from './permission.ts';
 
@@ -74,6 +75,32 @@ export function requireEndSaid(
       `${key} ended at ${endText(expiresAt ?? '')}. Say in expires_at until when it is given again, or null to give it for good.`,
     );
   }
+}
+
+/**
+ * What a member should know of what they hold and soon do not, a sentence for each end; nothing of what goes on by another
+ * key. They are told a week before, of a short term in its second half; it is counted from `since`, when their membership last changed.
+ */
+export function endNotices(
+  {
+    organization,
+    since,
+    granted,
+  }: { organization: string; since: string; granted: readonly GrantedPermission[] },
+  now: number,
+): string[] {
+  const held = heldUntil('member', granted);
+  const ending = new Map<string, string[]>();
+  for (const { key, expiresAt } of granted) {
+    if (expiresAt === null || held.endOf(key) !== expiresAt) continue;
+    const end = Date.parse(expiresAt);
+    if (end - now > warningMs((end - Date.parse(since)) / dayMs)) continue;
+    ending.set(expiresAt, [...(ending.get(expiresAt) ?? []), key]);
+  }
+  return [...ending].sort().map(([end, keys]) => {
+    const verb = keys.length === 1 ? 'ends' : 'end';
+    return `Your ${keys.join(', ')} in ${organization} ${verb} at ${endText(end)}. Ask for more time before that: andromeda access request ${keys.join(' ')}`;
+  });
 }
 
 /** The ends of those that have one, by key, as the API shows them; undefined where none has. */

@@ -137,3 +137,21 @@ test('with an organization what members asked for ends, and nothing more is aske
   assert.deepEqual(await listed(`/organizations/${org}/access-requests`, 'ada'), []);
   assert.deepEqual(await listed('/me/access-requests', 'bob'), [declined]);
 });
+
+test('before an end the person is told, and not of what goes on by another key', async () => {
+  await using service = await startTestApp({ lab });
+  const { put } = await helpers(service);
+  const notices = async (as: string) => (await service.business('/me', { as })).body.notices;
+  const end = new Date(Date.now() + 9 * day).toISOString();
+  await put([...both, 'clusters.configure'], { 'clusters.read': end, 'clusters.configure': end });
+  assert.equal(await notices('bob'), undefined);
+  service.advance(3 * day);
+  assert.equal(await notices('bob'), undefined, 'less than half of its term is over');
+  service.advance(2 * day);
+  const [first, more] = await notices('bob');
+  assert.match(first, /^Your .*clusters\.configure.* in Physics ends? at \S+ \S+ UTC\. Ask for more time/);
+  assert.equal(more, undefined);
+  await put([...both, 'clusters.configure'], { 'clusters.read': null, 'clusters.configure': null });
+  assert.equal(await notices('bob'), undefined);
+  assert.equal(await notices('ada'), undefined);
+});
