@@ -22,6 +22,8 @@ export function refusalOfFile(
   }
   const home = realPath(directory) ?? directory;
   const elsewhere = `is not below ${directory}, the only directory of the service's host whose files may be named over the API (clusters.secretsDir)`;
+  if (!isAbsolute(path))
+    return `is a relative path; give an absolute one, below ${directory} (clusters.secretsDir)`;
   const isPlain = isAbsolute(path) && resolve(path) === path && !path.includes('\0');
   if (!isPlain || !(isBelow(path, directory) || isBelow(path, home))) return elsewhere;
   const real = realPath(path);

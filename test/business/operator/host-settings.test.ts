@@ -87,6 +87,7 @@ test('a lab over the API names files below the directory of the configuration, a
       assert.equal(status, 400, `${setting}: ${path}`);
       assert.match(body.message, new RegExp(`^Cluster gamma: kubernetes\\.${setting} `));
       assert.match(body.message, /clusters\.secretsDir|is the service's own/);
+      assert.equal(/relative path; give an absolute/.test(body.message), !path.startsWith('/'), body.message);
     }
   }
   const reached = { login: [{ name: 'a', host: 'h', hostKey }], controller: { host: 'h', hostKey } };
