@@ -334,7 +334,8 @@ export interface paths {
         /**
          * What people reach on the organization's clusters, by which way, and how far their last change has come
          * @description Your own without more; others' with `members.manage`. People who are members, who were, and who hold a grant on a
-         *     cluster of the organization; anybody else is left out. Clusters in service.
+         *     cluster of the organization; anybody else is left out. Clusters in service: all of them with `clusters.read` or
+         *     `members.manage`, otherwise those that you reach in some way.
          */
         get: operations["listMemberAccess"];
         put?: never;
@@ -374,7 +375,7 @@ export interface paths {
         };
         /**
          * What a member was granted
-         * @description Your own without more; another member's with `members.manage`.
+         * @description Your own without more; another member's with `members.manage`. Without that and `clusters.read`, only clusters on which you have any.
          */
         get: operations["getMemberPermissions"];
         /**

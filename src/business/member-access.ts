@@ -26,7 +26,7 @@ import { findObservation, listSideStates } from '../store/observations.ts';
 import { findPerson } from '../store/people.ts';
 import { listActiveKeys } from '../store/ssh-keys.ts';
 import { grantBody, observeGrants } from './grants.ts';
-import { requireManager } from './member-permissions.ts';
+import { requireManager, seesClusters } from './member-permissions.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
@@ -55,6 +55,7 @@ export async function listMemberAccess(
   if (wanted.length > mostPeople)
     throw new DomainError('invalid_request', `At most ${mostPeople} people can be asked for at once.`);
   if (wanted.some((id) => id !== caller.userId)) requireManager(own.permissions);
+  const seesAll = seesClusters(own.permissions);
   const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);
   const known = await Promise.all(clusters.map((cluster) => knownOf(store, cluster, now)));
   const people: Person[] = [];
@@ -63,7 +64,17 @@ export async function listMemberAccess(
     if (person) people.push(person);
     await yieldToEventLoop();
   }
-  return { people, clusters: known.map(deliveryBody) };
+  if (seesAll) return { people, clusters: known.map(deliveryBody) };
+  // Only themselves: the others would have been refused. A person's clusters are in the order of all.
+  const reached = known.filter((_, index) => people.some((one) => isReached(one.clusters[index])));
+  return {
+    people: people.map((one) => ({ ...one, clusters: one.clusters.filter(isReached) })),
+    clusters: reached.map(deliveryBody),
+  };
+}
+
+function isReached(on: OnCluster | undefined): boolean {
+  return on !== undefined && on.ways.length > 0;
 }
 
 /** Everybody's live grants on the organization's clusters. */

@@ -3,6 +3,7 @@
 import { isInService } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import { kubernetesAccessState } from '../domain/kubernetes-access-state.ts';
+import { permissionIds } from '../domain/kubernetes-bindings.ts';
 import type { CommandReply } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, roleKeys } from '../domain/permission.ts';
 import {
@@ -239,14 +240,23 @@ export async function getMemberKubernetesAccess(
   const inService = clusters.filter(
     (cluster) => isInService(cluster) && sidesOf(cluster).includes('kubernetes'),
   );
-  return {
-    clusters: await Promise.all(
-      inService.map(async (cluster) => {
-        const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
-        return { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
-      }),
-    ),
-  };
+  const seesAll = seesClusters(own.permissions);
+  const found = await Promise.all(
+    inService.map(async (cluster) => {
+      const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
+      const body = { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
+      return seesAll || permissionIds(facts.access).length > 0 ? [body] : [];
+    }),
+  );
+  return { clusters: found.flat() };
+}
+
+/**
+ * Whether somebody is told of all clusters of the organization: who may see them, and who manages members and must see what
+ * their changes do. Everybody else is told of those that they reach themselves.
+ */
+export function seesClusters(held: ReadonlySet<string>): boolean {
+  return held.has('clusters.read') || held.has('members.manage');
 }
 
 /** Throws `forbidden` without `members.manage`. */

@@ -257,6 +257,33 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     assert.equal((await access('oda', 'oda')).status, 404);
     assert.equal((await service.business(`/organizations/${org}/grants`, { as: 'bob' })).status, 403);
 
+    // Without clusters.read and members.manage: only where they reach something themselves.
+    const kubernetes = async (as: string) =>
+      (await service.business(`/organizations/${org}/members/${ids.get(as)}/kubernetes-access`, { as })).body
+        .clusters;
+    const names = (list: { cluster_name: string }[]) => list.map((one) => one.cluster_name);
+    const seen = async (as: string) => {
+      const { body } = await access(as, as);
+      assert.equal(body.people[0].clusters.length, body.clusters.length);
+      return [names(body.clusters), names(await kubernetes(as))];
+    };
+    const permit = (permissions: string[]) =>
+      service.write(`/organizations/${org}/members/${bob}/permissions`, {
+        as: 'ada',
+        method: 'PUT',
+        body: { permissions },
+      });
+    for (const [permissions, expected] of [
+      [[], [[], []]],
+      [['clusters.ssh'], [['alpha'], []]],
+      [['clusters.kubernetes'], [['beta'], ['beta']]],
+      [['clusters.read'], [['alpha', 'beta'], ['beta']]],
+    ] as [string[], string[][]][]) {
+      assert.equal((await permit(permissions)).status, 200);
+      assert.deepEqual(await seen('bob'), expected, permissions.join());
+    }
+    assert.deepEqual(await seen('max'), [['alpha', 'beta'], ['beta']]);
+
     const removed = await service.write(`/organizations/${org}/members/${bob}/remove`, { as: 'ada' });
     assert.equal(removed.status, 200);
     const gone = await eventually(
