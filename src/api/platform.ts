@@ -582,10 +582,10 @@ export interface components {
             /**
              * @description `saved`: the platform has not passed it on yet. `applying`: the cluster tries it out or takes it up. `refused`: the
              *     cluster tried it and keeps the one before. `failed`: it could not be applied, and is tried again. `unknown`: the
-             *     cluster has not reported lately.
+             *     cluster has not reported lately. `no_slurm`: it is kept, and the cluster has no Slurm that would take it up.
              * @enum {string}
              */
-            state: "never_written" | "saved" | "applying" | "in_force" | "refused" | "failed" | "unknown" | "not_in_service";
+            state: "never_written" | "saved" | "applying" | "in_force" | "refused" | "failed" | "unknown" | "no_slurm" | "not_in_service";
             /** Format: date-time */
             savedAt?: string;
             /** @description The number of the one that the cluster has; 0 for none of them. Left out where that is not known. */

@@ -6,6 +6,7 @@ import type { ConditionReport } from './manifest.ts';
 /** Times in ms since 1970. */
 export interface StatusFacts {
   clusterState: ClusterState;
+  hasSlurm: boolean;
   /** The configuration version that the cluster is to have, and the one that the platform has passed on. */
   desiredGeneration: number;
   passedOnGeneration: number;
@@ -35,6 +36,7 @@ export interface ConfigurationStatus {
     | 'refused'
     | 'failed'
     | 'unknown'
+    | 'no_slurm'
     | 'not_in_service';
   message?: string;
 }
@@ -46,6 +48,7 @@ export function configurationStatus(facts: StatusFacts): ConfigurationStatus {
   const { newest, observation, observeFailure, applyFailure, desiredGeneration } = facts;
   if (!isInService({ state: facts.clusterState })) return { state: 'not_in_service' };
   if (!newest) return { state: 'never_written' };
+  if (!facts.hasSlurm) return { state: 'no_slurm' };
   if (observeFailure !== undefined) return { state: 'unknown', message: observeFailure };
   if (observation && !isRecent(observation.observedAt, facts.now)) return { state: 'unknown' };
   if (observation && observation.desiredGeneration >= newest.desiredGeneration) return { state: 'in_force' };

@@ -67,7 +67,8 @@ export async function checkSchedulerConfiguration(
     cluster.id,
   );
   const rollout = cluster.driver.slurm?.rollout ?? 'restart';
-  const { restarts } = restartPlan([], [], { before, after });
+  const hasSlurm = cluster.scheduler === 'sunk';
+  const restarts = hasSlurm ? restartPlan([], [], { before, after }).restarts : [];
   const ends = rollout === 'restart' ? restarts : [];
   const observation = await findObservation(store.read, cluster.id, 'slurm');
   const had = await runInParts(partitionNames(before.slurmPartitions));
@@ -102,6 +103,7 @@ export async function getSchedulerConfigurationStatus(
   const isPassedOn = list !== undefined && list.acceptedGeneration === list.generation;
   const status = configurationStatus({
     clusterState: cluster.state,
+    hasSlurm: cluster.scheduler === 'sunk',
     desiredGeneration: cluster.desiredGeneration,
     passedOnGeneration: isPassedOn ? list.desiredGeneration : 0,
     newest,

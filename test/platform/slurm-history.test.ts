@@ -1,7 +1,7 @@
 /** What Platform says of Slurm configurations besides themselves: who set them and why, what one would come to, how far it has come. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { alpha, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
+import { alpha, beta, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
 import { refused, setCluster, setSimulated } from './support.ts';
 
 let service: TestApp;
@@ -225,6 +225,15 @@ test('the history is bounded by number and by size, and the newest stays', async
   const kept = (await get('/versions')).body.items as { bytes: number; generation: number }[];
   assert.equal(kept.length, 8);
   assert.deepEqual((await get()).headers.get('etag'), `"${kept[0]?.generation}"`);
+});
+
+test('a cluster without Slurm keeps one, and does not say that it is on its way', async () => {
+  const path = (rest = '') => `/clusters/${beta}/scheduler-configuration${rest}?businessOrgId=${org}`;
+  const body = { slurmExtraConfig: 'A=1' };
+  const checked = await service.platform(path('/check'), { as: 'ada', method: 'POST', body });
+  assert.deepEqual([checked.status, checked.body.restarts], [200, []]);
+  assert.equal((await service.platform(path(), { as: 'ada', method: 'PUT', body })).status, 200);
+  assert.equal((await service.platform(path('/status'), { as: 'ada' })).body.state, 'no_slurm');
 });
 
 test('a cluster out of service takes none, and says so to who asks what it would come to', async () => {

@@ -40,7 +40,11 @@ export function consequencesOf(check: Check): string[] {
   const live = 'slurmctld takes it up without a restart, unless the set of nodes is another.';
   return [
     `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
-    rollout === 'live' ? live : `Restarts: ${restarts.join(', ')}.`,
+    restarts.length === 0
+      ? 'Restarts: nothing.'
+      : rollout === 'live'
+        ? live
+        : `Restarts: ${restarts.join(', ')}.`,
     ...(openSessions > 0 ? [`SSH sessions that end: ${openSessions}.`] : []),
     ...(endedJobs > 0 ? [`Jobs that end, as compute nodes restart: ${endedJobs}.`] : []),
     ...(removedPartitions.length > 0
@@ -57,6 +61,7 @@ const stateSentences: Record<Status['state'], string> = {
   refused: 'The cluster tried it and did not take it; what was there before stays.',
   failed: 'It could not be applied; it is tried again.',
   unknown: 'The cluster has not reported lately.',
+  no_slurm: 'It is kept, but the cluster has no Slurm that would take it up.',
   not_in_service: 'The cluster is not in service.',
 };
 

@@ -112,6 +112,7 @@ function Sentence({ status, newest }: { status: Status; newest: Version | undefi
   const before = inForceGeneration ? `number ${inForceGeneration} stays in force` : 'what was there stays';
   if (state === 'never_written') return <>Nothing was set yet: the cluster has what its site wrote.</>;
   if (state === 'not_in_service') return <>The cluster is not in service, and takes no configuration.</>;
+  if (state === 'no_slurm') return <>{number} is kept, but the cluster has no Slurm that would take it up.</>;
   if (state === 'refused')
     return (
       <>
@@ -144,7 +145,7 @@ const missing: Partial<Record<Status['state'], string>> = {
 
 function Progress({ status, clusterId }: { status: Status; clusterId: string }) {
   const { state, savedAt, message, observedAt, inForceGeneration } = status;
-  if (state === 'never_written' || state === 'not_in_service') {
+  if (state === 'never_written' || state === 'no_slurm' || state === 'not_in_service') {
     return (
       <p className="soft">
         Last report: <Reported clusterId={clusterId} at={observedAt} />.

@@ -38,8 +38,12 @@ function Told({ check }: { check: Check }) {
         ))}
         {more > 0 && ` and ${more} more`}.
       </li>
-      <li>It is tried out on the cluster first. What Slurm does not start with is not taken.</li>
-      {rollout === 'live' ? (
+      {restarts.length > 0 && (
+        <li>It is tried out on the cluster first. What Slurm does not start with is not taken.</li>
+      )}
+      {restarts.length === 0 ? (
+        <li>Nothing takes it up: the cluster has no Slurm.</li>
+      ) : rollout === 'live' ? (
         <li>slurmctld takes it up by itself, and restarts only where the set of nodes is another.</li>
       ) : (
         <li>Restarts {listed(restarts.map((one) => names[one]))}.</li>
