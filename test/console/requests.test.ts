@@ -85,6 +85,8 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await ada.getByRole('link', { name: 'Requests 1 waiting' }).waitFor();
       await ada.getByText(evil).waitFor();
       assert.equal(await ada.evaluate('window.hit'), undefined);
+      await press(ada, 'What approving does');
+      await ada.getByText('Kubernetes: eve from nothing to edit.').waitFor();
       await checkPage(ada, '/requests');
       await press(ada, 'Approve for 7 days');
       await ada.getByText('No request waits for a decision.').waitFor();
@@ -101,6 +103,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await tabTo(ada, ada.getByLabel('For', { exact: true }));
       await ada.keyboard.press('ArrowDown');
       await ada.getByText('It ends by itself on').waitFor();
+      await ada.getByText('Nothing changes on the clusters').waitFor();
       await checkPage(ada, 'another term');
       await tabTo(ada, ada.getByLabel(/^Why/));
       await ada.keyboard.press('Enter');

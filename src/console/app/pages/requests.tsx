@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { termText } from '../../../domain/access-request.ts';
 import { bodyOf, business } from '../api.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
+import { ApprovalPlan } from '../parts/approval-plan.tsx';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
@@ -118,6 +119,7 @@ function Waiting({
   const { email, permissions, hours, reason, created_at: since } = request;
   const approval = useWrite(approving(request, orgID));
   const isOwn = request.user_id === me.user.id;
+  const [lookedAt, setLookedAt] = useState<number>();
   return (
     <section className="request" aria-label={`Request of ${email}`}>
       <p>
@@ -143,8 +145,17 @@ function Waiting({
           <button type="button" className="second" onClick={() => act('decline')}>
             Decline…
           </button>
+          <button
+            type="button"
+            className="link small"
+            aria-expanded={lookedAt !== undefined}
+            onClick={() => setLookedAt(lookedAt === undefined ? Date.now() : undefined)}
+          >
+            What approving does
+          </button>
         </p>
       )}
+      {lookedAt !== undefined && <ApprovalPlan request={request} now={lookedAt} />}
     </section>
   );
 }
@@ -212,6 +223,7 @@ function OtherTerm({ request, close }: { request: AccessRequest; close: () => vo
               ? 'It has no end.'
               : `It ends by itself on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
         </p>
+        {isAhead && <ApprovalPlan request={request} term={end?.toISOString() ?? null} now={from} />}
       </WriteForm>
       <AsCommand
         api="Business"
