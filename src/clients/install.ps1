@@ -72,7 +72,8 @@
     Write-Host "$dir was put into the Path of your account; windows that are open now have it only here."
   }
   Write-Host "Installed into $dir, as $url offers it, verified by its SHA-256."
-  Write-Host "To undo it: Remove-Item -Recurse '$dir', and take it out of the Path of your account."
+  $quoted = [Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($dir)
+  Write-Host "To undo it: Remove-Item -Recurse -LiteralPath '$quoted', and take it out of the Path of your account."
   Write-Host ''
   Write-Host 'Sign in:'
   Write-Host "    andromeda auth login --url $platformUrl"

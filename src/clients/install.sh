@@ -20,6 +20,23 @@ fail() {
   exit 1
 }
 
+# $1 as one word of a shell, whatever is in it.
+apostrophe="'"
+quoted() {
+  rest=$1
+  word=
+  while :; do
+    case "$rest" in
+      *"$apostrophe"*)
+        word="$word${rest%%"$apostrophe"*}$apostrophe\\$apostrophe$apostrophe"
+        rest=${rest#*"$apostrophe"}
+        ;;
+      *) break ;;
+    esac
+  done
+  printf "'%s'" "$word$rest"
+}
+
 fetch() {
   if command -v curl >/dev/null 2>&1; then
     curl -fsSL --connect-timeout 20 -o "$2" "$1"
@@ -74,6 +91,17 @@ download() {
   chmod 755 "$temporary/$2"
 }
 
+# Runs what people will type where it will lie, before it takes the place of anything.
+try_command() {
+  status=0
+  "$temporary/andromeda" --help >/dev/null 2>&1 </dev/null || status=$?
+  case $status in
+    0) ;;
+    126) fail "Programs cannot be started from $dir (is it on a disk that is mounted noexec?). Name another directory: ANDROMEDA_INSTALL_DIR=DIR. Nothing was changed." ;;
+    *) fail 'What was downloaded does not run on this machine. Nothing was changed.' ;;
+  esac
+}
+
 main() {
   kind=auto
   for argument in "$@"; do
@@ -100,7 +128,9 @@ main() {
 
   mkdir -p "$dir" 2>/dev/null ||
     fail "$dir cannot be made. Name a directory of yours: ANDROMEDA_INSTALL_DIR=DIR. Nothing was changed."
-  [ ! -d "$dir/andromeda" ] || fail "$dir/andromeda is a directory. Nothing was changed."
+  for file in "$dir/andromeda" "$dir/andromeda.mjs"; do
+    [ ! -d "$file" ] || fail "$file is a directory. Move it away, or name another directory: ANDROMEDA_INSTALL_DIR=DIR. Nothing was changed."
+  done
   # Left behind by a run that was killed.
   find "$dir" -maxdepth 1 -name '.andromeda-install.??????' -mmin +60 -exec rm -rf {} + 2>/dev/null || :
   trap clean EXIT
@@ -115,18 +145,25 @@ main() {
     node "$temporary/andromeda.mjs" --help >/dev/null 2>&1 </dev/null ||
       fail 'What was downloaded does not run here. Nothing was changed.'
     ln -s andromeda.mjs "$temporary/andromeda"
+    try_command
     mv -f "$temporary/andromeda.mjs" "$dir/andromeda.mjs"
     # The name that people type comes last.
     mv -f "$temporary/andromeda" "$dir/andromeda"
     written="$dir/andromeda and $dir/andromeda.mjs, which run on Node $(node --version </dev/null)"
-    undo="rm '$dir/andromeda' '$dir/andromeda.mjs'"
+    undo="rm $(quoted "$dir/andromeda") $(quoted "$dir/andromeda.mjs")"
   else
     download "$url/download/$(say "$line" | cut -d ' ' -f 2)" andromeda "$(say "$line" | cut -d ' ' -f 3)"
-    "$temporary/andromeda" --help >/dev/null 2>&1 </dev/null ||
-      fail 'What was downloaded does not run on this machine. Nothing was changed.'
+    try_command
+    # Of an earlier run that took the one for Node, if the command is a link to it.
+    portable=
+    if [ -L "$dir/andromeda" ] && [ "$dir/andromeda" -ef "$dir/andromeda.mjs" ]; then portable="$dir/andromeda.mjs"; fi
     mv -f "$temporary/andromeda" "$dir/andromeda"
     written="$dir/andromeda"
-    undo="rm '$dir/andromeda'"
+    if [ -n "$portable" ]; then
+      rm -f "$portable"
+      written="$written, in place of the one that runs on Node; $portable was removed"
+    fi
+    undo="rm $(quoted "$dir/andromeda")"
   fi
 
   say "Installed: $written."
@@ -141,8 +178,8 @@ main() {
       ;;
     *)
       say "$dir is not in your PATH. This puts it there, for this shell; in your profile, for all:"
-      say "    export PATH=\"$dir:\$PATH\""
-      command="'$dir/andromeda'"
+      say "    export PATH=$(quoted "$dir"):\"\$PATH\""
+      command=$(quoted "$dir/andromeda")
       ;;
   esac
   say "Sign in:"

@@ -38,9 +38,9 @@ interface Said {
 }
 
 /** Somebody's machine: a home with a space in its name, and nothing in it. */
-function createHome(node: string | undefined) {
+function createHome(node: string | undefined, name = 'Ada Lovelace') {
   const directory = temporaryDirectory();
-  const home = join(directory.path, 'Ada Lovelace');
+  const home = join(directory.path, name);
   const tools = join(directory.path, 'tools');
   for (const path of [home, tools]) mkdirSync(path);
   if (node) symlinkSync(node, join(tools, 'node'));
@@ -239,10 +239,60 @@ test('without Node the script says what to do, and takes the program that needs 
   assert.equal((await home.install('curl -fsSL URL/install.sh | sh')).status, 0);
   assert.ok(lstatSync(join(bin, 'andromeda')).isSymbolicLink(), 'with Node it takes the portable one again');
   assert.match((await home.run(join(bin, 'andromeda'), ['version'])).stdout, /\nservice |^andromeda /);
+  const back = await home.install('curl -fsSL URL/install.sh | sh -s -- --executable');
+  assert.match(back.stdout, /andromeda\.mjs was removed\.\n/, back.stderr);
+  assert.deepEqual(readdirSync(bin), ['andromeda']);
   const undo =
     /To undo it: (.*)/.exec((await home.install('curl -fsSL URL/install.sh | sh')).stdout)?.[1] ?? '';
   assert.equal((await home.install(undo)).status, 0);
   assert.deepEqual(readdirSync(bin), []);
+});
+
+test('the lines that it prints work in a home of any name', async () => {
+  const name = `it's "$x" \`touch y\``;
+  using home = createHome(process.execPath, name);
+  const bin = join(home.home, '.local/bin');
+  const { stdout, stderr } = await home.install('curl -fsSL URL/install.sh | sh');
+  const [undo, path, signIn] = [
+    /^To undo it: (.*)$/m,
+    /^ {4}(export PATH=.*)$/m,
+    /^ {4}(.*) auth login/m,
+  ].map((line) => line.exec(stdout)?.[1] ?? assert.fail(stdout + stderr));
+  const found = await home.install(`${path}; command -v andromeda`);
+  assert.equal(found.stdout, `${join(bin, 'andromeda')}\n`);
+  assert.equal((await home.install(`${signIn} --help`)).status, 0);
+  assert.equal((await home.install(undo ?? '')).status, 0);
+  assert.deepEqual(readdirSync(bin), []);
+  assert.deepEqual(readdirSync(home.home), ['.local'], 'and nothing in its name was run');
+  const powershell = await home.install('curl -fsSL URL/install.ps1');
+  assert.match(powershell.stdout, /\$quoted = \[.*\]::EscapeSingleQuotedStringContent\(\$dir\)/);
+  assert.match(powershell.stdout, /Remove-Item -Recurse -LiteralPath '\$quoted'/);
+});
+
+test('a directory in its place, and a place from which nothing may be started, are said before anything is changed', async () => {
+  using home = createHome(process.execPath);
+  const bin = join(home.home, '.local/bin');
+  mkdirSync(join(bin, 'andromeda.mjs'), { recursive: true });
+  const inTheWay = await home.install('curl -fsSL URL/install.sh | sh');
+  assert.deepEqual([inTheWay.status, inTheWay.stdout], [1, '']);
+  assert.match(inTheWay.stderr, /andromeda\.mjs is a directory\. Move it away.*Nothing was changed\.\n$/);
+  assert.deepEqual(contentsOf(bin), ['andromeda.mjs']);
+
+  // As where the disk is mounted noexec: no file there can be started.
+  const without = join(dirname(home.tools), 'without');
+  mkdirSync(without);
+  writeFileSync(join(without, 'chmod'), '#!/bin/sh\n', { mode: 0o755 });
+  const elsewhere = join(home.home, 'bin');
+  const noexec = await home.install('curl -fsSL URL/install.sh | sh', {
+    ANDROMEDA_INSTALL_DIR: elsewhere,
+    PATH: `${without}:${home.tools}`,
+  });
+  assert.deepEqual([noexec.status, noexec.stdout], [1, '']);
+  assert.match(
+    noexec.stderr,
+    /Programs cannot be started from .*bin \(.*noexec\?\)\. .*Nothing was changed\.\n$/,
+  );
+  assert.deepEqual(contentsOf(elsewhere), []);
 });
 
 test('a home that cannot be written, another sum and an option that there is not change nothing', async () => {
