@@ -54,14 +54,15 @@ export async function bundleProgram(root: string, target: Target = thisMachine(r
     // The first is asked for by code that then does not use it, the second by executable/packaging.ts.
     define: { __dirname: '"/"', buildStamp: JSON.stringify(stampOf(root)) },
     // The parts are scripts, which have no import() of their own.
-    supported: { 'dynamic-import': false },
+    // Text of tagged templates stays as it is written, whatever the charset, and the parts are read as Latin-1: so there are none.
+    supported: { 'dynamic-import': false, 'template-literal': false },
     // Nothing lies beside the executable, so no code may look there (src/lib/packaging.ts).
     logOverride: { 'empty-import-meta': 'error' },
     plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(target, addons), standIns(root)],
   };
   const bundled = async (entry: string) => {
     const { outputFiles } = await build({ ...options, entryPoints: [entry] });
-    return outputFiles?.[0]?.text ?? '';
+    return inAscii(outputFiles?.[0]?.text ?? '');
   };
   const first = await bundled(start);
   const made = new Map<string, string>();
@@ -70,6 +71,14 @@ export async function bundleProgram(root: string, target: Target = thisMachine(r
   }
   const sorted = <T>(map: Map<string, T>) => new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
   return { start: first, parts: sorted(made), addons: sorted(addons) };
+}
+
+/** What esbuild leaves as it is written: regular expressions, comments. */
+function inAscii(source: string): string {
+  return source.replaceAll(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function parts(root: string, add: (part: string) => void): Plugin {

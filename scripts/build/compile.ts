@@ -33,24 +33,15 @@ giveParts({
   bytes: () => Buffer.alloc(0),
   text: (path) => readFileSync(join(assets, 'text', path), 'utf8'),
 });
-// ssh2 gets its WebAssembly ready in the background, and calls functions of its own when that is done: nothing else is
-// called before, for V8 numbers functions as they come.
-const { WebAssembly: wasm } = globalThis as unknown as {
-  WebAssembly: { instantiate(...given: unknown[]): Promise<unknown> };
+// ssh2 gets its WebAssembly ready in the background, and calls functions of its own when that is done. Here it is done at
+// once: what V8 makes depends on the order in which things are called.
+const { WebAssembly: wasm } = globalThis as unknown as { WebAssembly: Wasm };
+wasm.instantiate = async (bytes, imports) => {
+  const module = new wasm.Module(bytes);
+  return { module, instance: new wasm.Instance(module, imports) };
 };
-const { instantiate } = wasm;
-let underWay: Promise<unknown> = Promise.resolve();
-wasm.instantiate = (...given) => {
-  const made = instantiate(...given);
-  underWay = Promise.all([underWay, made]);
-  return made;
-};
-for (const name of parts) {
-  code.load(name);
-  await setImmediate();
-  await underWay;
-  await setImmediate();
-}
+for (const name of parts) code.load(name);
+await setImmediate();
 const { run } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
 const { components } = code.load('app/components') as typeof import('../../src/app/components.ts');
 await run(['version'], { components } as ServerCommands);
@@ -84,4 +75,10 @@ for (const [name, script] of code.scripts) {
   const file = join(assets, 'compiled', name);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, script.createCachedData());
+}
+
+interface Wasm {
+  Module: new (bytes: unknown) => object;
+  Instance: new (module: object, imports: unknown) => object;
+  instantiate(bytes: unknown, imports: unknown): Promise<{ module: object; instance: object }>;
 }

@@ -36,7 +36,8 @@ if (missing.length > 0) {
 }
 
 mkdirSync(dirname(out), { recursive: true });
-const work = mkdtempSync(`${out}-build-`);
+// Its length is part of what V8 makes, so it does not follow the name of the file.
+const work = mkdtempSync(join(dirname(out), '.build-'));
 try {
   const { start, parts, addons } = await bundleProgram(root, target);
   for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);

@@ -197,6 +197,8 @@ test('serve, call, auth and admin work from it, and people log in and copy files
   await using service = await serveFrom(clean, path, { uid: 0 });
   const { cli, person, target, gateway } = service;
   assert.match(service.log(), /fastCiphers\W+true/);
+  const page = await (await fetch(`${service.platformUrl}/download`)).text();
+  assert.match(page, /<title>Download · Andromeda<\/title>/, 'letters beyond ASCII are whole');
   const me = JSON.parse(await cli('call', 'business', 'GET', '/me'));
   assert.equal(me.user.primary_email, 'ada@physics.example');
   assert.match(await cli('auth', 'status'), /ada@physics\.example/);

@@ -22,6 +22,7 @@ export interface ServedRoot extends AsyncDisposable {
     args: string[],
     input?: string,
   ): Promise<{ status: number | null; out: string; err: string }>;
+  platformUrl: string;
   gateway: number;
   target: string;
   log(): string;
@@ -98,6 +99,7 @@ export async function serveFrom(
   }
   return {
     cli,
+    platformUrl: session.platformUrl,
     gateway,
     target: `${alpha}.ada@127.0.0.1`,
     log: () => log,
