@@ -89,9 +89,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(warnOfLapses(store, log));
     const { passwordsSet } = await fillStore(store, options);
     const sync: ApiParts['sync'] = {};
-    const common = { config, store, log, tracer, now, sync, downloads: offerClients(config, log) };
-    const keys = loadGatewayKeys(config.dataDir);
     const proxies = createTrustedProxies(config.trustedProxies);
+    const common = { config, store, log, tracer, now, sync, downloads: offerClients(config, proxies, log) };
+    const keys = loadGatewayKeys(config.dataDir);
     const acme = await openAcme(config, common);
     parts.defer(() => acme?.stop());
     const serve = serveWith(config, { proxies, acme, log });
@@ -159,13 +159,14 @@ async function watchLog({ config, log }: AppOptions, now: () => number) {
 }
 
 /** What people get to work with, without a token. */
-function offerClients({ dataDir, platform }: Config, log: Logger): Downloads {
+function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, log: Logger): Downloads {
   return createDownloads({
     dataDir,
     version: manifest.version,
     platformUrl: platform.url,
     portable: portableClient,
     text: programText,
+    proxies,
     log,
   });
 }

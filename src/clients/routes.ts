@@ -1,15 +1,16 @@
 /** The addresses, without a token: the same at the Platform API and at the console. */
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
-import { DomainError } from '../domain/error.ts';
 import { addressNotFound, errorReply } from '../http/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { PortableClient } from '../lib/packaging.ts';
+import type { TrustedProxies } from '../lib/source-address.ts';
 import { findFile, listOf, type Offer, readOffer } from './offer.ts';
 import { downloadPage, pageHeaders } from './page.ts';
 import { visitorSystem } from './platforms.ts';
 import { createPortable } from './portable.ts';
 import { installScript } from './scripts.ts';
+import { createTransfers, type TransferLimits, type Transfers, usualTransfers } from './transfers.ts';
 
 export interface DownloadsOptions {
   dataDir: string;
@@ -21,6 +22,10 @@ export interface DownloadsOptions {
   /** A text of the program, by its path below src. */
   text(path: string): string;
   log: Logger;
+  /** In front of the listeners, for whom a download is counted. */
+  proxies: TrustedProxies;
+  /** Left out: as usual. */
+  transfers?: TransferLimits;
 }
 
 /** Answers at an address that people call `url`. */
@@ -31,16 +36,13 @@ export interface Downloads {
   at(url: string): RequestListener;
 }
 
-/** Downloads of whole files at once; the next one is asked to come again. */
-const mostTransfers = 128;
-const retryAfterSeconds = 30;
 const scripts = ['/install.sh', '/install.ps1'] as const;
 const packages = { '/andromeda.mjs': 'mjs', '/andromeda.tgz': 'tgz' } as const;
 
 export function createDownloads(options: DownloadsOptions): Downloads {
   const portable = createPortable(options.dataDir, options.portable);
   const read = async () => readOffer(options.dataDir, options.version, await portable());
-  const transfers = { count: 0 };
+  const transfers = createTransfers(options.proxies, options.transfers ?? usualTransfers);
   return {
     owns: (path) =>
       path === '/download' ||
@@ -54,7 +56,7 @@ export function createDownloads(options: DownloadsOptions): Downloads {
 interface Parts {
   url: string;
   read(): Promise<Offer>;
-  transfers: { count: number };
+  transfers: Transfers;
 }
 
 function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): Express {
@@ -83,10 +85,11 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
     response.set(fileHeaders).json(listOf(await read()));
   });
   for (const [path, kind] of Object.entries(packages)) {
-    app.get(path, async (_request, response, next) => {
+    app.get(path, async (request, response, next) => {
       const { portable } = await read();
       const type = kind === 'mjs' ? 'text/javascript; charset=utf-8' : 'application/gzip';
-      sendFile(transfers, response, next, portable[kind], { type, attachment: path.slice(1) });
+      const asked = { request, response, next };
+      sendFile(transfers, asked, portable[kind], { type, attachment: path.slice(1) });
     });
   }
   app.get('/download/:name', async (request, response, next) => {
@@ -94,7 +97,7 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
     const file = findFile(await read(), name);
     if (!file) throw addressNotFound();
     const type = name.endsWith('.json') ? 'application/json' : 'application/octet-stream';
-    sendFile(transfers, response, next, file, { type, attachment: name });
+    sendFile(transfers, { request, response, next }, file, { type, attachment: name });
   });
   app.use(() => {
     throw addressNotFound();
@@ -131,26 +134,16 @@ function refuseOtherMethods({ method }: Request, _response: Response, next: Next
 
 /** Sends a file whole or in the ranges asked for. */
 function sendFile(
-  transfers: { count: number },
-  response: Response,
-  next: NextFunction,
-  file: { directory: string; name: string; sha256?: string },
+  transfers: Transfers,
+  { request, response, next }: { request: Request; response: Response; next: NextFunction },
+  file: { directory: string; name: string; bytes?: number; sha256?: string },
   { type, attachment }: { type: string; attachment: string },
 ): void {
-  if (transfers.count >= mostTransfers) {
-    response.setHeader('Retry-After', retryAfterSeconds);
-    throw new DomainError(
-      'service_unavailable',
-      'Too many people download at the moment; try again shortly.',
-    );
-  }
-  transfers.count++;
-  response.once('close', () => {
-    transfers.count--;
-  });
+  if (file.sha256 !== undefined) response.setHeader('ETag', `"${file.sha256}"`);
+  // Only what is sent takes a slot.
+  if (request.method === 'GET' && !request.fresh) transfers.begin(request, response, file.bytes ?? 0);
   response.set({ ...fileHeaders, 'Content-Type': type });
   response.attachment(attachment).set('Content-Type', type);
-  if (file.sha256 !== undefined) response.setHeader('ETag', `"${file.sha256}"`);
   const options = { root: file.directory, cacheControl: false, dotfiles: 'deny' as const };
   response.sendFile(file.name, options, (error) => {
     if (error) next(error);

@@ -71,7 +71,7 @@ function refuse(request: IncomingMessage, response: ServerResponse): void {
 }
 
 /** Counts what is open by key; forgets a key with its last. */
-function createCounter() {
+export function createCounter() {
   const counts = new Map<string, number>();
   return {
     /** One more, unless there are `most` already; returns how to take it back, once. */
