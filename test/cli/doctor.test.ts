@@ -1,8 +1,13 @@
 /** `andromeda doctor` on a laptop: each thing that can be wrong is said, and what to do about the first. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { execFileSync } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { keygen, keygenFingerprint } from '../support/ssh-keys.ts';
 import { createMachine } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
+import { type Routes, signedIn } from './small-api.ts';
 
 interface Finding {
   verdict: string;
@@ -42,4 +47,76 @@ test('an address where nobody is signed in yet, and one that is no platform', as
   const elsewhere = await run(['doctor', '--quiet', '--url', `${environment.url}/elsewhere`]);
   assert.equal(elsewhere.status, 1);
   assert.match(elsewhere.stdout, /^wrong {2}address +\S+ answers, and not as a platform does/);
+});
+
+/** Somebody who is signed in and whose only key is the usual one, in that state at the service. */
+async function withKey(t: TestContext, state: 'active' | 'revoked', more: Routes = {}) {
+  const key = keygen('-t', 'ed25519');
+  const fingerprint = keygenFingerprint(key.publicKey);
+  const routes: Routes = {
+    'GET /me': { user: { display_name: 'Ada', primary_email: 'ada@physics.example' } },
+    'GET /me/ssh-keys': { keys: [{ id: 'k1', fingerprint, lifecycle_state: state }] },
+    ...more,
+  };
+  const machine = await signedIn(t, routes);
+  routes['GET /.well-known/oauth-protected-resource'] = {
+    resource: machine.url,
+    authorization_servers: [machine.url],
+    svc_audiences: ['andromeda'],
+    svc_business_url: machine.url,
+    svc_cli_client_id: 'andromeda-cli',
+    bearer_methods_supported: ['header'],
+  };
+  const home = join(machine.directory, '..');
+  const file = join(home, '.ssh/id_ed25519');
+  await mkdir(join(home, '.ssh'), { mode: 0o700 });
+  await writeFile(`${file}.pub`, key.publicKey);
+  await writeFile(file, key.privateKey, { mode: 0o600 });
+  const about = async (wanted: string) => {
+    const { stdout, stderr } = await machine.run(['doctor', '--json']);
+    assert.equal(stderr, '');
+    const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+    return findings.filter((one) => one.about === wanted);
+  };
+  return { ...machine, home, file, about };
+}
+
+test('a key that was revoked is not to be registered again: a new one is', async (t) => {
+  const { about, file, run } = await withKey(t, 'revoked');
+  const advice = `\`ssh-keygen -t ed25519 -f ${file}_2\`, and then \`andromeda keys add ${file}_2.pub\``;
+  const [finding] = await about('key');
+  assert.deepEqual([finding?.verdict, finding?.fix], ['wrong', advice]);
+  const { stdout } = await run(['doctor']);
+  assert.ok(stdout.includes(`Do this first: ${advice}\n`), stdout);
+  // One that lies here and was never registered can be.
+  await writeFile(`${file}_2`, '', { mode: 0o600 });
+  await writeFile(`${file}_2.pub`, keygen('-t', 'ed25519').publicKey);
+  assert.equal((await about('key'))[0]?.fix, `\`andromeda keys add ${file}_2.pub\``);
+});
+
+test('a registered key whose private file is missing is to be brought, or replaced', async (t) => {
+  const { about, file } = await withKey(t, 'active');
+  assert.equal((await about('key'))[0]?.verdict, 'ok');
+  await rm(file);
+  const [finding] = await about('key');
+  assert.equal(finding?.verdict, 'wrong');
+  assert.equal(
+    finding?.text,
+    `${file}.pub is registered, but its private key ${file} is not here, and no agent runs.`,
+  );
+  assert.match(finding?.fix ?? '', /^Bring that file back, .*ssh-add .* new one: `ssh-keygen .*_2\.pub`$/);
+});
+
+test('a private key that is empty or damaged is wrong, and one with a passphrase is not', async (t) => {
+  const { about, file, run } = await withKey(t, 'active');
+  execFileSync('ssh-keygen', ['-q', '-p', '-P', '', '-N', 'secret words', '-f', file]);
+  const [locked] = await about('key');
+  assert.equal(locked?.verdict, 'warn');
+  assert.match(locked?.text ?? '', /ssh asks for its passphrase each time/);
+  for (const content of ['', '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n']) {
+    await writeFile(file, content);
+    const { status, stdout } = await run(['doctor', '--quiet']);
+    assert.match(stdout, /^wrong {2}key +\S+ is no private key that ssh can read\.$/m);
+    assert.equal(status, 1);
+  }
 });

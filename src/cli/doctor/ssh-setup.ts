@@ -1,9 +1,10 @@
 /** What lies on this machine for ssh: the program, the person's keys, and the agent that holds some of them. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { listKeys } from '../everyday/keys.ts';
-import { listLocalKeys } from '../everyday/local-keys.ts';
+import { type LocalKey, listLocalKeys, privateFileOf } from '../everyday/local-keys.ts';
+import { adviseNewKey, hasPrivateFile } from '../everyday/new-key.ts';
 import { createClient } from '../net/api.ts';
 import { type Finding, ok, warn, wrong } from './finding.ts';
 import { askProgram } from './program-output.ts';
@@ -26,7 +27,8 @@ export async function* checkSshSetup(signedIn: EnvironmentOptions | false): Asyn
       ({ lifecycle_state: state, lapses_at: at }) =>
         state === 'active' && (at === undefined || Date.parse(at) > now),
     );
-    yield await checkKeys(new Set(usable.map(({ fingerprint }) => fingerprint)));
+    const known = new Set(keys.map(({ fingerprint }) => fingerprint));
+    yield await checkKeys(new Set(usable.map(({ fingerprint }) => fingerprint)), known);
   } catch (error) {
     yield wrong('key', sentenceOf(error), 'Try again; if it stays, tell whoever runs the service.');
   }
@@ -59,30 +61,42 @@ async function checkSsh(): Promise<Finding> {
   return ok('ssh', said);
 }
 
-/** Whether this machine has a key that is registered, and ssh can use it. */
-async function checkKeys(registered: ReadonlySet<string>): Promise<Finding> {
+/** Whether this machine has a key that is registered, and ssh can use it. `known`: those that no longer let in too. */
+async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<string>): Promise<Finding> {
+  const another = await adviseNewKey(known);
+  if (registered.size === 0) return wrong('key', 'You have no key registered that lets you in.', another);
   const [local, agent] = await Promise.all([listLocalKeys(), agentKeys()]);
-  if (registered.size === 0) {
-    const [first] = local;
-    const fix = first
-      ? `\`andromeda keys add ${first.file}\``
-      : '`ssh-keygen -t ed25519`, and then `andromeda keys add`';
-    return wrong('key', 'You have no key registered that lets you in.', fix);
-  }
   const held = [...registered].find((fingerprint) => agent?.has(fingerprint));
   if (held !== undefined) return ok('key', `${held} is registered, and in the agent.`);
-  const key = local.find(({ fingerprint }) => registered.has(fingerprint));
-  const file = key?.file.replace(/\.pub$/, '');
-  if (!key || file === undefined || !(await isFile(file))) {
-    const fix = local[0]
-      ? `\`andromeda keys add ${local[0].file}\``
-      : '`ssh-keygen -t ed25519`, and then `andromeda keys add`';
-    const where = agent ? 'in ~/.ssh or in the agent' : 'in ~/.ssh, and no agent runs';
-    return wrong('key', `None of your ${registered.size} registered keys is ${where}.`, fix);
-  }
+  const mine = local.filter(({ fingerprint }) => registered.has(fingerprint));
+  const there = await Promise.all(mine.map(hasPrivateFile));
+  const key = mine.find((_, index) => there[index]);
+  if (key) return checkPrivateKey(key, agent, another);
+  const [first] = mine;
+  const agentText = agent ? 'not in the agent' : 'no agent runs';
+  if (first)
+    return wrong(
+      'key',
+      `${first.file} is registered, but its private key ${privateFileOf(first)} is not here, and ${agent ? 'it is ' : ''}${agentText}.`,
+      `Bring that file back, or give the agent the key from where it lies (\`ssh-add FILE\`), or make a new one: ${another}`,
+    );
+  const where = agent ? 'in ~/.ssh or in the agent' : `in ~/.ssh, and ${agentText}`;
+  return wrong('key', `None of your ${registered.size} registered keys is ${where}.`, another);
+}
+
+async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string): Promise<Finding> {
+  const file = privateFileOf(key);
   if (await isOpenToOthers(file))
     return wrong('key', `${file} can be read by others, so ssh does not use it.`, `\`chmod 600 ${file}\``);
-  if (await hasPassphrase(file))
+  // With an empty passphrase it asks nobody for one.
+  const { status, stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
+  if (typeof status === 'number' && status !== 0 && !/passphrase/i.test(stderr))
+    return wrong(
+      'key',
+      `${file} is no private key that ssh can read.`,
+      `Bring it back from a copy, or make a new one: ${another}`,
+    );
+  if (typeof status === 'number' && status !== 0)
     return warn(
       'key',
       `${file} is registered and not in the agent: ssh asks for its passphrase each time.`,
@@ -105,26 +119,8 @@ async function agentKeys(): Promise<AgentKeys> {
   return new Set(keys);
 }
 
-async function isFile(file: string): Promise<boolean> {
-  return stat(file).then(
-    (found) => found.isFile(),
-    () => false,
-  );
-}
-
 /** As ssh judges it; Windows has access lists in place of modes. */
 async function isOpenToOthers(file: string): Promise<boolean> {
   if (process.platform === 'win32') return false;
   return ((await stat(file)).mode & 0o077) !== 0;
-}
-
-/** A private key in OpenSSH's form names its cipher at the beginning (PROTOCOL.key of OpenSSH). */
-async function hasPassphrase(file: string): Promise<boolean> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const body = /BEGIN OPENSSH PRIVATE KEY-----\s+([A-Za-z0-9+/=\s]+)-----END/.exec(text)?.[1] ?? '';
-  const bytes = Buffer.from(body, 'base64');
-  const magic = 'openssh-key-v1\0';
-  if (bytes.subarray(0, magic.length).toString('latin1') !== magic) return false;
-  const length = bytes.length >= magic.length + 4 ? bytes.readUInt32BE(magic.length) : 0;
-  return bytes.subarray(magic.length + 4, magic.length + 4 + length).toString('latin1') !== 'none';
 }

@@ -28,10 +28,16 @@ export async function listLocalKeys(): Promise<LocalKey[]> {
 
 /** The private key that goes with one of the fingerprints, where it lies in ~/.ssh. */
 export async function findIdentityFile(fingerprints: readonly string[]): Promise<string | undefined> {
-  const key = (await listLocalKeys()).find(({ fingerprint }) => fingerprints.includes(fingerprint));
-  const file = key?.file.replace(/\.pub$/, '');
-  const isThere = file !== undefined && (await readFile(file).then(Boolean, () => false));
-  return isThere ? file : undefined;
+  for (const key of await listLocalKeys()) {
+    const file = privateFileOf(key);
+    if (fingerprints.includes(key.fingerprint) && (await readFile(file).then(Boolean, () => false)))
+      return file;
+  }
+  return undefined;
+}
+
+export function privateFileOf({ file }: LocalKey): string {
+  return file.replace(/\.pub$/, '');
 }
 
 async function readKey(file: string): Promise<LocalKey | undefined> {

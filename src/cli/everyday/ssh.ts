@@ -11,6 +11,7 @@ import { type OrgOptions, orgFlag } from './caller.ts';
 import { type Cluster, findCluster } from './cluster.ts';
 import { listKeys, registerKey } from './keys.ts';
 import { findIdentityFile, listLocalKeys } from './local-keys.ts';
+import { adviseNewKey } from './new-key.ts';
 import { waitFor } from './poll.ts';
 import { describeMissing, isOnItsWay, readSshAccess, type SshAccess } from './ssh-access.ts';
 import { hostAlias, isReachable, rememberHostKeys, sshOptions } from './ssh-host.ts';
@@ -42,7 +43,8 @@ async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Clust
   const access = await readSshAccess(platform, cluster);
   if (access.ready) return access;
   if (access.reason === 'no_keys' && access.lapsed === undefined && isAttended()) await offerKey(api);
-  else if (!isOnItsWay(access) || !isWatched()) throw failure(describeMissing(access, cluster.name));
+  else if (!isOnItsWay(access) || !isWatched())
+    throw failure((await describeSpentKey(api, access)) ?? describeMissing(access, cluster.name));
   return waitFor(longestWaitMs, async () => {
     const found = await readSshAccess(platform, cluster);
     const missing = describeMissing(found, cluster.name).split(/[;:] |\.$/)[0] ?? found.reason;
@@ -50,13 +52,29 @@ async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Clust
   });
 }
 
+/** What to do without a key that lets in, where the usual one lies here and cannot be registered again. */
+async function describeSpentKey(api: Api, { reason, lapsed }: SshAccess): Promise<string | undefined> {
+  if (reason !== 'no_keys' || lapsed !== undefined) return undefined;
+  const local = await listLocalKeys();
+  if (local.length === 0) return undefined;
+  const known = await knownKeys(api);
+  return local.some(({ fingerprint }) => known.has(fingerprint))
+    ? `You have no SSH key registered that lets you in: ${await adviseNewKey(known)}.`
+    : undefined;
+}
+
+/** The fingerprints of all keys that were ever registered. */
+async function knownKeys(api: Api): Promise<ReadonlySet<string>> {
+  return new Set((await listKeys(api)).keys.map(({ fingerprint }) => fingerprint));
+}
+
 /** Registers a key that lies here, when the person agrees. A first key makes an account, which is not for free. */
 async function offerKey(api: Api): Promise<void> {
-  const registered = new Set((await listKeys(api)).keys.map(({ fingerprint }) => fingerprint));
+  const registered = await knownKeys(api);
   const key = (await listLocalKeys()).find(({ fingerprint }) => !registered.has(fingerprint));
   if (!key)
     throw failure(
-      'You have no SSH key registered, and ~/.ssh has no Ed25519 key that could be; make one with `ssh-keygen -t ed25519`.',
+      `You have no SSH key registered that lets you in, and ~/.ssh has no Ed25519 key that could be; make one: ${await adviseNewKey(registered)}.`,
     );
   printMessage('You have no SSH key registered. This one is here:');
   printMessage(`  ${key.file}  ${key.fingerprint}`);

@@ -297,7 +297,10 @@ test('at a terminal, a key is offered, registered when the person agrees, and wa
     'exit 5',
   );
   const none = atTerminal(home, ['ssh', 'alpha'], env);
-  assert.match((await none.ended).screen, /make one with `ssh-keygen -t ed25519`\.\n$/);
+  assert.match(
+    (await none.ended).screen,
+    /make one: `ssh-keygen -t ed25519 -f \S+`, and then `andromeda keys add \S+\.pub`\.\n$/,
+  );
 
   await mkdir(join(home, '.ssh'));
   await writeFile(join(home, '.ssh/id_ed25519.pub'), key.publicKey);
@@ -393,4 +396,19 @@ test('two clusters of one name are told apart by their organizations', async (t)
     'Host andromeda-chemistry-alpha',
     'Host andromeda-physics-alpha',
   ]);
+});
+
+test('where the key that lies here was revoked, it says how to come to a new one', async (t) => {
+  const key = keygen('-t', 'ed25519');
+  const revoked = { id: 'k1', fingerprint: keygenFingerprint(key.publicKey), lifecycle_state: 'revoked' };
+  const { run, home } = await withSsh(t, {
+    [accessRoute]: { ...access, ready: false, reason: 'no_keys' },
+    'GET /me/ssh-keys': { keys: [revoked] },
+  });
+  await mkdir(join(home, '.ssh'));
+  const file = join(home, '.ssh/id_ed25519');
+  await writeFile(`${file}.pub`, key.publicKey);
+  const { status, stderr } = await run('ssh', 'alpha');
+  const advice = `\`ssh-keygen -t ed25519 -f ${file}_2\`, and then \`andromeda keys add ${file}_2.pub\``;
+  assert.deepEqual([status, stderr], [1, `You have no SSH key registered that lets you in: ${advice}.\n`]);
 });
