@@ -40,6 +40,7 @@ export function parseManifest(text: string): Release {
     throw refuse('its version is none');
   if (!Array.isArray(files) || files.length > mostFiles)
     throw refuse(`its files are not a list of at most ${mostFiles}`);
+  if (files.length === 0) throw refuse('it lists no files, and would take all away that are offered');
   const all = files.map(parseFile);
   for (const key of ['name', 'platform'] as const) {
     const seen = new Set(all.map((file) => file[key]));
@@ -64,7 +65,9 @@ function parse(text: string): Record<string, unknown> {
 function parseFile(value: unknown): ClientFile {
   const { platform, name, bytes, sha256, tested, note = '' } = (value ?? {}) as Record<string, unknown>;
   if (!isPlatform(platform))
-    throw refuse(`a file is for '${String(platform).slice(0, 40)}', which is no platform`);
+    throw refuse(
+      `a file is for ${JSON.stringify(String(platform).slice(0, 40)).replace(/[^\x20-\x7e]/g, '?')}, which is no platform`,
+    );
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name) || reserved.includes(name))
     throw refuse(`the name of the file for ${platform} is none`);
   if ((systemOf(platform) === 'win32') !== name.endsWith('.exe'))

@@ -25,6 +25,14 @@ test('the command adds a release, lists it, and replaces it by the next', () => 
   const run = (...args: string[]) =>
     spawnSync(program, ['clients', ...args, '--data', data.path], { encoding: 'utf8' });
   assert.match(run('list').stdout, /^The portable client alone is offered/);
+  const strange = run('add', writeRelease(directory.path, '1.2.2', [linux]));
+  assert.deepEqual([strange.status, strange.stdout], [1, '']);
+  assert.match(strange.stderr, /cannot be used: no installation has its data there/);
+  assert.deepEqual(readdirSync(data.path), [], 'nothing is made there');
+  writeFileSync(join(data.path, 'andromeda.db'), '');
+  assert.match(run('add', directory.path).stderr, /it is a directory; name a release file\.\n$/);
+  const below = join(directory.path, 'andromeda-clients-1.2.2.tar.gz', 'x');
+  assert.match(run('add', below).stderr, /a part of its path is no directory\.\n$/);
   const added = run('add', writeRelease(directory.path, '1.2.3', [linux, windows]));
   assert.deepEqual([added.status, added.stderr], [0, '']);
   assert.match(
@@ -142,6 +150,12 @@ const refused: [what: string, file: Buffer, why: RegExp][] = [
   ],
   ['a bomb', gzipSync(Buffer.alloc(64 * 2 ** 20)), /end is too long/],
   ['two files for one platform', packTar([list([linux, { ...linux, name: 'other' }]), body]), /one platform/],
+  ['no files at all', packTar([list([])]), /lists no files/],
+  [
+    'a platform with control characters',
+    packTar([list([{ ...linux, platform: '\x1b[2Jx\u009b\u202e' }]), body]),
+    /^[\x20-\x7e]*for "\\u001b\[2Jx\?\?", which is no platform[\x20-\x7e]*$/,
+  ],
   ['a platform that there is not', packTar([list([{ ...linux, platform: 'plan9' }]), body]), /no platform/],
   [
     'a name that is an address of ours',
