@@ -37,11 +37,25 @@ quoted() {
   printf "'%s'" "$word$rest"
 }
 
+# Downloads $1 as $2. A service that is busy is asked again, for half a minute at least; sets $said to why it failed.
+said=
 fetch() {
   if command -v curl >/dev/null 2>&1; then
-    curl -fsSL --connect-timeout 20 -o "$2" "$1"
+    status=$(curl -sSL --connect-timeout 20 --retry 5 -w '%{http_code}' -o "$2" "$1") || return 1
+    [ "$status" != 200 ] || return 0
+    message=$(grep -o '"message":"[^"]*"' "$2" 2>/dev/null | cut -d '"' -f 4 | cut -c 1-300) || :
+    said=" ($status${message:+: $message})"
+    return 1
   elif command -v wget >/dev/null 2>&1; then
-    wget -q -T 60 -O "$2" "$1"
+    pause=1
+    while ! wget -T 60 -O "$2" "$1" 2>"$2.log"; do
+      said=$(grep -E 'ERROR [45]|error: HTTP' "$2.log" | cut -c 1-300) || :
+      case "$said" in *50[0234]*) ;; *) pause=32 ;; esac
+      said=${said:+ ($said)}
+      [ "$pause" -lt 32 ] || return 1
+      sleep "$pause"
+      pause=$((pause * 2))
+    done
   else
     fail 'Neither curl nor wget is here; install one of them. Nothing was changed.'
   fi
@@ -84,7 +98,7 @@ clean() { if [ -n "$temporary" ]; then rm -rf "$temporary"; fi; }
 
 # Downloads $1 as $temporary/$2, and verifies that its SHA-256 is $3.
 download() {
-  fetch "$1" "$temporary/$2" || fail "$1 could not be downloaded. Nothing was changed."
+  fetch "$1" "$temporary/$2" || fail "$1 could not be downloaded$said. Nothing was changed."
   found=$(sum "$temporary/$2")
   [ "$found" = "$3" ] ||
     fail "$1 has the SHA-256 $found, and should have $3. Try again; nothing was changed."

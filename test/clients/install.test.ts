@@ -9,9 +9,12 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { addRelease } from '../../src/clients/release-file.ts';
@@ -313,6 +316,36 @@ test('a home that cannot be written, another sum and an option that there is not
   assert.equal(option.status, 1);
   const half = await home.install('curl -fsSL URL/install.sh | /usr/bin/head -c 3500 | sh', elsewhere);
   assert.deepEqual([half.stdout, contentsOf(elsewhere.ANDROMEDA_INSTALL_DIR)], ['', []]);
+});
+
+test('a service that is busy is asked again, and what it says otherwise is said', async () => {
+  const script = await fetch(`${url}/install.sh`).then((answer) => answer.text());
+  const client = await fetch(`${url}/andromeda.mjs`).then((answer) => answer.text());
+  let asked = 0;
+  let status = 503;
+  await using server = createServer((_request, response) => {
+    asked++;
+    if (status === 503 && asked === 2) return response.end(client);
+    response.writeHead(status, { 'Content-Type': 'application/json' });
+    return response.end('{"code":"x","message":"It is full today.","retryable":true}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: other } = server.address() as AddressInfo;
+  for (const program of ['curl', 'wget']) {
+    using home = createHome(process.execPath);
+    rmSync(join(home.tools, program === 'curl' ? 'wget' : 'curl'), { force: true });
+    const file = join(home.home, 'install.sh');
+    writeFileSync(file, script.replace(`url='${url}'`, `url='http://127.0.0.1:${other}'`));
+    [asked, status] = [0, 403];
+    const refused = await home.run('sh', [file]);
+    assert.deepEqual([refused.status, asked], [1, 1], refused.stderr);
+    const why =
+      program === 'curl' ? /\(403: It is full today\.\)\. Nothing was/ : /\(.*403.*\)\. Nothing was/;
+    assert.match(refused.stderr, why);
+    [asked, status] = [0, 503];
+    const said = await home.run('sh', [file]);
+    assert.deepEqual([said.status, asked], [0, 2], said.stderr);
+  }
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
