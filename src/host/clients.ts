@@ -19,11 +19,11 @@ export function addClients({ file, ...options }: ClientsOptions & { file: string
   return runCommand(async () => {
     const dataDir = dataDirOf(options);
     // Opened before, for root may read what the service's account may not.
-    const descriptor = inWords(file, () => openRelease(file));
+    const descriptor = explainErrors(file, () => openRelease(file));
     becomeOwnerOf(dataDir);
-    inWords(dataDir, () => requireInstallation(dataDir));
+    explainErrors(dataDir, () => requireInstallation(dataDir));
     const { version, files } = await addRelease(dataDir, descriptor).catch((error) =>
-      inWords(join(dataDir, 'clients'), () => {
+      explainErrors(join(dataDir, 'clients'), () => {
         throw error;
       }),
     );
@@ -36,7 +36,7 @@ export function addClients({ file, ...options }: ClientsOptions & { file: string
 export function listClients(options: ClientsOptions): Promise<number> {
   return runCommand(() => {
     const dataDir = dataDirOf(options);
-    const release = inWords(join(dataDir, 'clients'), () => readRelease(dataDir));
+    const release = explainErrors(join(dataDir, 'clients'), () => readRelease(dataDir));
     if (!release)
       return 'The portable client alone is offered; `andromeda clients add FILE` adds executables.\n';
     const { version, files } = release;
@@ -71,7 +71,7 @@ const reasons: Record<string, string> = {
 };
 
 /** What the system says about a path, as a sentence. */
-function inWords<Result>(path: string, act: () => Result): Result {
+function explainErrors<Result>(path: string, act: () => Result): Result {
   try {
     return act();
   } catch (error) {
