@@ -1,11 +1,13 @@
 /** `andromeda doctor` on a laptop: each thing that can be wrong is said, and what to do about the first. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { keygen, keygenFingerprint } from '../support/ssh-keys.ts';
-import { createMachine } from './harness.ts';
+import { access, accessRoute, lookups } from './everyday/apis.ts';
+import { createMachine, json, type Seen } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { type Routes, signedIn } from './small-api.ts';
 
@@ -119,4 +121,54 @@ test('a private key that is empty or damaged is wrong, and one with a passphrase
     assert.match(stdout, /^wrong {2}key +\S+ is no private key that ssh can read\.$/m);
     assert.equal(status, 1);
   }
+});
+
+test('a session file that others can read is warned of', async (t) => {
+  const { about, directory } = await withKey(t, 'active');
+  assert.deepEqual(
+    (await about('sign-in')).map(({ verdict }) => verdict),
+    ['ok'],
+  );
+  const file = join(directory, 'default.json');
+  await chmod(file, 0o644);
+  const [, warned] = await about('sign-in');
+  assert.deepEqual([warned?.verdict, warned?.fix], ['warn', `\`chmod 600 ${file}\``]);
+  assert.match(warned?.text ?? '', /has the mode 0644, and should have 0600\.$/);
+});
+
+test('a port that speaks plain HTTP is asked for by its address, not by its certificate', async (t) => {
+  const { run } = await createMachine(t);
+  const { url } = await startEnvironment(t);
+  const { stdout } = await run(['doctor', '--url', url.replace('http:', 'https:')]);
+  assert.match(stdout, /^wrong {2}tls .*does not speak TLS/);
+  assert.match(stdout, /\nDo this first: Does its address begin with http:\/\/ and not https:\/\//);
+});
+
+test('known_hosts that is a directory is said, and a fix never repeats what is so', async (t) => {
+  let reason = 'no_keys';
+  const { about, directory } = await withKey(t, 'active', {
+    ...lookups,
+    [accessRoute]: (_seen: Seen, response: ServerResponse) =>
+      json(response, 200, { ...access, hostname: '127.0.0.1', port: 1, ready: false, reason }),
+  });
+  await mkdir(join(directory, 'known_hosts'));
+  const [noted] = await about('host key');
+  const file = join(directory, 'known_hosts');
+  assert.deepEqual(
+    [noted?.verdict, noted?.text, noted?.fix],
+    [
+      'wrong',
+      `${file} is a directory, so that no host key can be noted there.`,
+      `\`mv ${file} ${file}.old\``,
+    ],
+  );
+  const said = async () => (await about('access')).find(({ verdict }) => verdict === 'wrong');
+  const keyless = await said();
+  assert.deepEqual([keyless?.text, keyless?.fix], ['alpha: You have no SSH key registered.', undefined]);
+  reason = 'cluster_inactive';
+  const inactive = await said();
+  assert.deepEqual(
+    [inactive?.text, inactive?.fix],
+    ['alpha is not in service.', '`andromeda clusters show alpha` says more.'],
+  );
 });

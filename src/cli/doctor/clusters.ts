@@ -1,10 +1,11 @@
 /** The second half of the way to a shell, for each cluster: may the person log in, and is the gateway who it should be. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { type Cluster, findCluster, isInService, listClusters, unless } from '../everyday/cluster.ts';
 import { sshDirectory } from '../everyday/local-keys.ts';
+import { asWord } from '../everyday/new-key.ts';
 import { describeMissing, readSshAccess, type SshAccess } from '../everyday/ssh-access.ts';
 import { isReachable } from '../everyday/ssh-host.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
@@ -68,8 +69,8 @@ async function* checkAccess(
   }
   if (access.ready) yield ok('access', `${name} lets you in as ${visibleLine(access.username)}.`);
   else {
-    const sentence = describeMissing(access, name);
-    yield wrong('access', sentence.startsWith(name) ? sentence : `${name}: ${sentence}`, sentence);
+    const { text, fix } = parted(access, name);
+    yield wrong('access', text.startsWith(name) ? text : `${name}: ${text}`, fix);
   }
   try {
     if (!isReachable({ cluster, access })) return undefined;
@@ -81,9 +82,24 @@ async function* checkAccess(
   return access;
 }
 
+/** What is missing, apart from what to do about it. What to do without a key was said when the keys were looked at. */
+function parted(access: SshAccess, name: string): { text: string; fix?: string } {
+  const sentence = describeMissing(access, name);
+  const [, what, advice] = /^(.*?); (.*)$/s.exec(sentence) ?? [];
+  if (access.lapsed !== undefined || what === undefined || advice === undefined) return { text: sentence };
+  if (access.reason === 'no_keys') return { text: `${what}.` };
+  return { text: `${what}.`, fix: advice.charAt(0).toUpperCase() + advice.slice(1) };
+}
+
 /** What `andromeda ssh` has noted of the cluster. */
 async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Finding> {
   const file = join(stateDirectory(), 'known_hosts');
+  if (await isDirectory(file))
+    return wrong(
+      'host key',
+      `${file} is a directory, so that no host key can be noted there.`,
+      `\`mv ${asWord(file)} ${asWord(`${file}.old`)}\``,
+    );
   const text = await readFile(file, 'utf8').catch(() => '');
   const noted = text.split('\n').filter((line) => line.startsWith(`${id} `));
   if (noted.includes(`${id} ${access.host_key}`)) return ok('host key', `${name}: noted in ${file}.`);
@@ -133,12 +149,15 @@ async function* checkKnownHosts({
   host_key,
   next_host_key,
 }: SshAccess): AsyncGenerator<Finding> {
+  const file = join(sshDirectory(), 'known_hosts');
+  if (await isDirectory(file))
+    return yield warn(
+      'host key',
+      `${file} is a directory, so that a plain ssh can note no host key.`,
+      `\`mv ${asWord(file)} ${asWord(`${file}.old`)}\``,
+    );
   const name = port === 22 ? hostname : `[${hostname}]:${port}`;
-  const { stdout } = await askProgram(
-    'ssh-keygen',
-    ['-F', name, '-f', join(sshDirectory(), 'known_hosts')],
-    10_000,
-  );
+  const { stdout } = await askProgram('ssh-keygen', ['-F', name, '-f', file], 10_000);
   const keys = stdout.split(/\r?\n/).flatMap((line) => /^[^#\s]\S* (ssh-ed25519 \S+)/.exec(line)?.[1] ?? []);
   if (
     keys.length === 0 ||
@@ -150,5 +169,12 @@ async function* checkKnownHosts({
     'host key',
     `~/.ssh/known_hosts has another key for ${name}, so that a plain ssh refuses it.`,
     `\`ssh-keygen -R '${name}'\``,
+  );
+}
+
+function isDirectory(file: string): Promise<boolean> {
+  return stat(file).then(
+    (found) => found.isDirectory(),
+    () => false,
   );
 }

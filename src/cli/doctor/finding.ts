@@ -6,7 +6,7 @@ export interface Finding {
   about: string;
   /** What is so. */
   text: string;
-  /** What to do about it. */
+  /** What to do about it, where `text` does not say so. */
   fix?: string;
 }
 
@@ -17,9 +17,9 @@ export const warn = (about: string, text: string, fix: string): Finding => ({
   text,
   fix,
 });
-export const wrong = (about: string, text: string, fix: string): Finding => ({
+export const wrong = (about: string, text: string, fix?: string): Finding => ({
   verdict: 'wrong',
   about,
   text,
-  fix,
+  ...(fix !== undefined && { fix }),
 });

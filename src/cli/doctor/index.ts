@@ -51,9 +51,12 @@ async function report(
   }
   const first =
     all.find(({ verdict }) => verdict === 'wrong') ?? all.find(({ verdict }) => verdict === 'warn');
-  if (json) print(JSON.stringify({ findings: all, ...(first && { todo: first.fix }) }, null, 2));
+  if (json)
+    print(JSON.stringify({ findings: all, ...(first && { todo: first.fix ?? first.text }) }, null, 2));
   else if (first)
-    print(`\n${first.verdict === 'wrong' ? 'Do this first' : 'You may want to do this'}: ${first.fix}`);
+    print(
+      `\n${first.verdict === 'wrong' ? 'Do this first' : 'You may want to do this'}: ${first.fix ?? first.text}`,
+    );
   else if (!quiet) print('\nNothing is wrong.');
   return first?.verdict === 'wrong' ? exitStatus.failure : exitStatus.ok;
 }

@@ -1,8 +1,11 @@
 /** The first half of the way to a shell: the service's address, its certificate, both clocks, and the sign-in. */
+import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
+import path from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
+import { asWord } from '../everyday/new-key.ts';
 import { createClient } from '../net/api.ts';
 import { parseEnvironment } from '../net/discovery.ts';
 import { differenceNotice, installLine, offeredVersion } from '../net/offered.ts';
@@ -10,6 +13,7 @@ import { isObject, readText, send } from '../net/request.ts';
 import { join } from '../net/url.ts';
 import { findKey, freshSession, storedSession } from '../session/current.ts';
 import { openLocalState } from '../session/local-state.ts';
+import { stateDirectory } from '../session/profile-file.ts';
 import { nameOf } from '../session/session.ts';
 import { type Finding, ok, warn, wrong } from './finding.ts';
 import { sentenceOf } from './sentence.ts';
@@ -46,9 +50,12 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
     response = await send({ method: 'GET', url, timeoutMs: 20_000 });
   } catch (error) {
     const isTls = /TLS/.test(sentenceOf(error));
-    const fix = isTls
-      ? 'Trust the certificate authority of the service (NODE_EXTRA_CA_CERTS names its file), or have its operator renew the certificate.'
-      : 'Is the address right, and is this machine in the network of the service (VPN)? Ask whoever runs it.';
+    const isPlain = /does not speak TLS/.test(sentenceOf(error));
+    const fix = isPlain
+      ? 'Does its address begin with http:// and not https://, or has it another port? Ask whoever runs the service.'
+      : isTls
+        ? 'Trust the certificate authority of the service (NODE_EXTRA_CA_CERTS names its file), or have its operator renew the certificate.'
+        : 'Is the address right, and is this machine in the network of the service (VPN)? Ask whoever runs it.';
     yield wrong(isTls ? 'tls' : 'address', sentenceOf(error), fix);
     return false;
   }
@@ -108,11 +115,26 @@ async function* checkSignIn(
     const until = session.expiresAt === undefined ? '' : `, until ${session.expiresAt}`;
     const renewed = session.refreshToken === undefined ? '' : ' and renewed by itself';
     yield ok('sign-in', `${who}${until}${renewed}.`);
+    yield* checkSessionFile(selection);
     return true;
   } catch (error) {
     yield wrong('sign-in', sentenceOf(error), fix);
     return false;
   }
+}
+
+/** The profile's file may hold tokens; Windows has access lists in place of modes. */
+async function* checkSessionFile({ profile }: Selection): AsyncGenerator<Finding> {
+  if (process.platform === 'win32') return;
+  const file = path.join(stateDirectory(), `${profile}.json`);
+  const mode = (await stat(file).catch(() => undefined))?.mode;
+  if (mode === undefined || (mode & 0o777) === 0o600) return;
+  const octal = (mode & 0o777).toString(8).padStart(4, '0');
+  yield warn(
+    'sign-in',
+    `${file}, which keeps your session, has the mode ${octal}, and should have 0600.`,
+    `\`chmod 600 ${asWord(file)}\``,
+  );
 }
 
 function flagOf({ profile }: Selection): string {

@@ -4,7 +4,7 @@ import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { listKeys } from '../everyday/keys.ts';
 import { type LocalKey, listLocalKeys, privateFileOf } from '../everyday/local-keys.ts';
-import { adviseNewKey, hasPrivateFile } from '../everyday/new-key.ts';
+import { adviseNewKey, asWord, hasPrivateFile } from '../everyday/new-key.ts';
 import { createClient } from '../net/api.ts';
 import { type Finding, ok, warn, wrong } from './finding.ts';
 import { askProgram } from './program-output.ts';
@@ -87,7 +87,11 @@ async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<str
 async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string): Promise<Finding> {
   const file = privateFileOf(key);
   if (await isOpenToOthers(file))
-    return wrong('key', `${file} can be read by others, so ssh does not use it.`, `\`chmod 600 ${file}\``);
+    return wrong(
+      'key',
+      `${file} can be read by others, so ssh does not use it.`,
+      `\`chmod 600 ${asWord(file)}\``,
+    );
   // With an empty passphrase it asks nobody for one.
   const { status, stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
   if (typeof status === 'number' && status !== 0 && !/passphrase/i.test(stderr))
@@ -100,7 +104,7 @@ async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string)
     return warn(
       'key',
       `${file} is registered and not in the agent: ssh asks for its passphrase each time.`,
-      `\`ssh-add ${file}\`${agent ? '' : ', once an agent runs (`eval "$(ssh-agent)"`)'}`,
+      `\`ssh-add ${asWord(file)}\`${agent ? '' : ', once an agent runs (`eval "$(ssh-agent)"`)'}`,
     );
   return ok('key', `${file} (${key.fingerprint}) is registered.`);
 }

@@ -37,7 +37,7 @@ function exists(path: string): Promise<boolean> {
 }
 
 /** A file as one word of a command. */
-function asWord(file: string): string {
+export function asWord(file: string): string {
   if (process.platform === 'win32') return file.includes(' ') ? `"${file}"` : file;
   return /^[\w@%+=:,./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
 }
