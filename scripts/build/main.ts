@@ -59,7 +59,8 @@ try {
       cwd: work,
       stdio: 'pipe',
       encoding: 'utf8',
-      env: { ...process.env, XDG_CACHE_HOME: work, XDG_STATE_HOME: work },
+      // What comes out of Node's cache of compiled code is numbered otherwise than what is compiled.
+      env: { ...process.env, XDG_CACHE_HOME: work, XDG_STATE_HOME: work, NODE_DISABLE_COMPILE_CACHE: '1' },
     });
   };
   const flags = [
