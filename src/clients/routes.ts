@@ -1,6 +1,7 @@
 /** The addresses, without a token: the same at the Platform API and at the console. */
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { DomainError } from '../domain/error.ts';
 import { addressNotFound, errorReply } from '../http/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { PortableClient } from '../lib/packaging.ts';
@@ -66,6 +67,8 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
   app.set('strict routing', true);
   app.set('etag', 'strong');
   app.use(refuseOtherMethods);
+  // Its links are relative.
+  app.get('/download/', (_request, response) => response.redirect(308, '../download'));
   app.get('/download', async (request, response) => {
     const hint = request.headers['sec-ch-ua-platform'];
     const system = visitorSystem(request.headers['user-agent'] ?? '', typeof hint === 'string' ? hint : '');
@@ -127,9 +130,20 @@ const fileHeaders = {
 };
 const textHeaders = { ...fileHeaders, 'Content-Type': 'text/plain; charset=utf-8' };
 
-function refuseOtherMethods({ method }: Request, _response: Response, next: NextFunction): void {
-  if (method !== 'GET' && method !== 'HEAD') throw addressNotFound();
-  next();
+function refuseOtherMethods({ method }: Request, response: Response, next: NextFunction): void {
+  if (method === 'GET' || method === 'HEAD') {
+    next();
+    return;
+  }
+  const message = 'This address is only read, with GET or HEAD.';
+  const headers = { Allow: 'GET, HEAD', Connection: 'close', 'Cache-Control': 'no-store' };
+  response.status(405).set(headers).json({ code: 'invalid_request', message, retryable: false });
+}
+
+/** As HTTP has it (RFC 9110, 14.1.2), the end of a file that is longer than the file is all of it; the sender refuses it. */
+function clampSuffix({ headers }: Request, bytes: number): void {
+  const [, suffix] = /^ *bytes=-(\d+) *$/.exec(headers.range ?? '') ?? [];
+  if (suffix !== undefined && Number(suffix) > bytes) headers.range = `bytes=-${bytes}`;
 }
 
 /** Sends a file whole or in the ranges asked for. */
@@ -142,6 +156,7 @@ function sendFile(
   if (file.sha256 !== undefined) response.setHeader('ETag', `"${file.sha256}"`);
   // Only what is sent takes a slot.
   if (request.method === 'GET' && !request.fresh) transfers.begin(request, response, file.bytes ?? 0);
+  if (file.bytes !== undefined) clampSuffix(request, file.bytes);
   response.set({ ...fileHeaders, 'Content-Type': type });
   response.attachment(attachment).set('Content-Type', type);
   const options = { root: file.directory, cacheControl: false, dotfiles: 'deny' as const };
@@ -154,6 +169,8 @@ function sendFile(
 function replyFor(error: unknown): ReturnType<typeof errorReply> {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 404) return errorReply(addressNotFound());
+  if (status === 412)
+    return errorReply(new DomainError('precondition_failed', 'The file is not the one that was asked for.'));
   if (status !== 416) return errorReply(error);
   const { headers } = error as Error & { headers?: Record<string, string> };
   const body = { code: 'invalid_request', message: 'The file has no such range.', retryable: false };

@@ -47,6 +47,7 @@ export function createRoutes(options: RoutesOptions): RequestListener {
     if (path === '/session' || path === '/sessions' || path.startsWith('/sessions/')) {
       return answerSession(options, request, response, path);
     }
+    if (downloads.owns(path)) return downloads.handle(request, response);
     if (method !== 'GET' && method !== 'HEAD') {
       throw new DomainError('not_found', 'There is no such address here, or it does not take this method.');
     }
@@ -55,7 +56,6 @@ export function createRoutes(options: RoutesOptions): RequestListener {
       response.writeHead(405, { Allow: 'GET' }).end();
       return;
     }
-    if (downloads.owns(path)) return downloads.handle(request, response);
     if (path === '/sign-in') return signIn.begin(request, response, url, address);
     if (path === '/sign-in/callback') return signIn.finish(request, response, url, address);
     if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });

@@ -77,8 +77,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
   const { beside } = options;
   app.use((request, response, next) => {
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (beside && isRead && beside.owns(request.path)) beside.handle(request, response);
+    if (beside?.owns(request.path)) beside.handle(request, response);
     else next();
   });
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));

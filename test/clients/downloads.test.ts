@@ -87,6 +87,14 @@ test('HEAD, conditions and ranges are answered as HTTP says', async () => {
     assert.deepEqual(Buffer.from(body), Buffer.from(whole.subarray(from, to)), range);
   }
   assert.equal((await part('bytes=0-9', { 'If-Range': '"another"' })).status, 200, 'it is another file now');
+  const all = await part('bytes=-999999999');
+  assert.deepEqual([all.status, all.range], [206, `bytes 0-${whole.length - 1}/${whole.length}`]);
+  assert.deepEqual([all.body.length, (await part('bytes=-0')).status], [whole.length, 416]);
+  for (const [match, status] of [
+    ['"another"', 412],
+    [etag, 200],
+  ] as const)
+    assert.equal((await fetch(at, { headers: { 'If-Match': match } })).status, status, match);
   const beyond = await part(`bytes=${whole.length}-`);
   assert.deepEqual([beyond.status, beyond.range], [416, `bytes */${whole.length}`]);
   assert.equal(JSON.parse(Buffer.from(beyond.body).toString()).code, 'invalid_request');
@@ -177,6 +185,10 @@ test('nothing else is within reach, and every refusal has the form of the contra
   for (const base of [url, consoleUrl]) {
     for (const path of paths) {
       const { status, body } = await rawGet(base, path);
+      if (path === '/download/') {
+        assert.equal(status, 308);
+        continue;
+      }
       if (status === 200) {
         assert.match(body, /<!doctype html>/, `${path}: a place in the console`);
         continue;
@@ -191,8 +203,20 @@ test('nothing else is within reach, and every refusal has the form of the contra
     const answer = await service.test.platform(path);
     assert.deepEqual([answer.status, answer.body.code], [401, 'unauthorized'], path);
   }
-  const written = await fetch(`${url}/download`, { method: 'POST' });
-  assert.equal(written.status, 401);
+  for (const base of [url, consoleUrl]) {
+    for (const path of ['/download', '/download/list.json', '/andromeda.mjs', '/install.sh']) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+        const answer = await fetch(`${base}${path}`, { method });
+        assert.deepEqual(
+          [answer.status, answer.headers.get('allow')],
+          [405, 'GET, HEAD'],
+          `${method} ${path}`,
+        );
+      }
+    }
+    const slash = await fetch(`${base}/download/`);
+    assert.deepEqual([slash.status, slash.url], [200, `${base}/download`]);
+  }
 });
 
 /** Asks for a path as it is written, which fetch would tidy up. */
