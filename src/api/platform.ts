@@ -564,6 +564,8 @@ export interface components {
             changeCount: number;
             /** @description Partitions that are defined now and would not be any more; Slurm ends the jobs in them */
             removedPartitions: string[];
+            /** @description Whether the cluster has a Slurm that takes it up */
+            hasSlurm: boolean;
             /** @description What restarts, in order */
             restarts: ("login" | "controller" | "accounting" | "compute")[];
             /**

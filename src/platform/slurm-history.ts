@@ -81,6 +81,7 @@ export async function checkSchedulerConfiguration(
     changeCount,
     // Without any of ours, those of the site's own file are in force again.
     removedPartitions: [...had].filter((name) => !left.has(name)).slice(0, mostNames),
+    hasSlurm,
     restarts: [...ends],
     rollout,
     openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,

@@ -231,7 +231,7 @@ test('a cluster without Slurm keeps one, and does not say that it is on its way'
   const path = (rest = '') => `/clusters/${beta}/scheduler-configuration${rest}?businessOrgId=${org}`;
   const body = { slurmExtraConfig: 'A=1' };
   const checked = await service.platform(path('/check'), { as: 'ada', method: 'POST', body });
-  assert.deepEqual([checked.status, checked.body.restarts], [200, []]);
+  assert.deepEqual([checked.status, checked.body.hasSlurm, checked.body.restarts], [200, false, []]);
   assert.equal((await service.platform(path(), { as: 'ada', method: 'PUT', body })).status, 200);
   assert.equal((await service.platform(path('/status'), { as: 'ada' })).body.state, 'no_slurm');
 });

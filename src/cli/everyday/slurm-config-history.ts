@@ -35,16 +35,16 @@ function moreOf({ changes, changeCount }: { changes: readonly unknown[]; changeC
 
 /** What setting it does, in sentences. */
 export function consequencesOf(check: Check): string[] {
-  const { changes, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
+  const { changes, hasSlurm, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return ['It is what stands already: nothing would change.'];
   const live = 'slurmctld takes it up without a restart, unless the set of nodes is another.';
   return [
     `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
-    restarts.length === 0
-      ? 'Restarts: nothing.'
-      : rollout === 'live'
+    hasSlurm
+      ? rollout === 'live'
         ? live
-        : `Restarts: ${restarts.join(', ')}.`,
+        : `Restarts: ${restarts.join(', ')}.`
+      : 'Restarts: nothing, for the cluster has no Slurm.',
     ...(openSessions > 0 ? [`SSH sessions that end: ${openSessions}.`] : []),
     ...(endedJobs > 0 ? [`Jobs that end, as compute nodes restart: ${endedJobs}.`] : []),
     ...(removedPartitions.length > 0

@@ -303,6 +303,7 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
     faults: [] as { message: string }[],
     changes: [{ field: 'prolog', file: 'a.sh', change: 'added' }],
     removedPartitions: ['old'],
+    hasSlurm: true,
     restarts: ['login', 'controller', 'compute'],
     rollout: 'restart',
     openSessions: 2,

@@ -24,7 +24,8 @@ export function Consequences({ check, hasFaults }: { check: Check | undefined; h
 }
 
 function Told({ check }: { check: Check }) {
-  const { changes, changeCount, rollout, restarts, openSessions, endedJobs, removedPartitions } = check;
+  const { changes, changeCount, hasSlurm, rollout, restarts, openSessions, endedJobs, removedPartitions } =
+    check;
   if (changes.length === 0) return <p>It means the same as what stands: nothing would change.</p>;
   const more = changeCount - Math.min(changes.length, mostShown);
   return (
@@ -38,10 +39,10 @@ function Told({ check }: { check: Check }) {
         ))}
         {more > 0 && ` and ${more} more`}.
       </li>
-      {restarts.length > 0 && (
+      {hasSlurm && (
         <li>It is tried out on the cluster first. What Slurm does not start with is not taken.</li>
       )}
-      {restarts.length === 0 ? (
+      {!hasSlurm ? (
         <li>Nothing takes it up: the cluster has no Slurm.</li>
       ) : rollout === 'live' ? (
         <li>slurmctld takes it up by itself, and restarts only where the set of nodes is another.</li>
