@@ -11,7 +11,7 @@ export interface TarEntry {
   content?: Buffer | { path: string };
 }
 
-const block = 512;
+export const block = 512;
 
 /** Writes the archive to `file`. `seconds` is the time of every entry. */
 export async function writeTar(
@@ -37,7 +37,8 @@ async function* archiveOf(entries: readonly TarEntry[], seconds: number): AsyncG
   yield Buffer.alloc(2 * block);
 }
 
-function header({ name, mode, content }: TarEntry, size: number, seconds: number): Buffer {
+/** What stands before an entry's content. `size` in bytes; `seconds` since 1970. */
+export function header({ name, mode, content }: TarEntry, size: number, seconds: number): Buffer {
   if (Buffer.byteLength(name) > 100) throw new Error(`${name} is too long a name for a tar archive.`);
   const head = Buffer.alloc(block);
   const octal = (value: number, at: number, length: number) =>

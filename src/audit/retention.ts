@@ -8,7 +8,6 @@ import { requestsLapseBefore } from '../domain/access-request.ts';
 import { findBreak } from '../domain/audit.ts';
 import { DomainError } from '../domain/error.ts';
 import type { Logger } from '../lib/log.ts';
-import { deleteOldAccessRequests } from '../store/access-requests.ts';
 import { type AuditListing, findLastSeq, listAuditEntries } from '../store/audit.ts';
 import { findCheckpoint, findPosition } from '../store/audit-heads.ts';
 import type { Store } from '../store/index.ts';
@@ -16,7 +15,7 @@ import { deleteOldSessions } from '../store/past-sessions.ts';
 import { systemUserId } from '../store/people.ts';
 import {
   deleteBeforeCheckpoint,
-  deleteOldCommands,
+  deleteOld,
   type EntryTexts,
   findLastTimeBefore,
   redactEntries,
@@ -63,9 +62,9 @@ export async function applyRetention(
   const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
   const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
   if (commands !== undefined) {
-    await inParts(() => deleteOldCommands(deps.store, commands), signal);
+    await inParts(() => deleteOld(deps.store, 'commands', commands), signal);
     const decided = Math.min(commands, requestsLapseBefore(now));
-    await inParts(() => deleteOldAccessRequests(deps.store, decided), signal);
+    await inParts(() => deleteOld(deps.store, 'access_requests', decided), signal);
   }
   if (sessions !== undefined) {
     await inParts(() => deleteOldSessions(deps.store, sessions), signal);

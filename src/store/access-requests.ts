@@ -156,22 +156,6 @@ export async function listRequestsOf(db: Reader, userId: string): Promise<Access
   return rows.map(requestOf);
 }
 
-/** Forgets what was asked for before a time, at most a part of it; whether there may be more. */
-export async function deleteOldAccessRequests(store: Store, before: number): Promise<boolean> {
-  const oldest = await store.read
-    .selectFrom('access_requests')
-    .select(['id', 'created_at'])
-    .orderBy('id')
-    .limit(partSize)
-    .execute();
-  const old = oldest.filter(({ created_at: at }) => at < toTime(before)).map(({ id }) => id);
-  if (old.length === 0) return false;
-  await store.write(({ db }) => db.deleteFrom('access_requests').where('id', 'in', old).execute(), {
-    flush: false,
-  });
-  return old.length === partSize;
-}
-
 /**
  * Takes a person out of a part of what members asked for: what they wrote goes, and in others' texts their names. Returns the last
  * request looked at; undefined at the end.

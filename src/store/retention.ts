@@ -12,18 +12,22 @@ import { fromTime, toTime } from './time.ts';
 /** Rows of one transaction: few enough to take a millisecond or two. */
 const partSize = 50;
 
-/** Forgets commands that were run before a time, at most a part of them; whether there may be more. */
-export async function deleteOldCommands(store: Store, before: number): Promise<boolean> {
+/** Forgets commands that were run, or access requests that were made, before a time, at most a part of them; whether there may be more. */
+export async function deleteOld(
+  store: Store,
+  table: 'commands' | 'access_requests',
+  before: number,
+): Promise<boolean> {
   // IDs begin with their time, so that the oldest are found without looking at the others.
   const oldest = await store.read
-    .selectFrom('commands')
+    .selectFrom(table)
     .select(['id', 'created_at'])
     .orderBy('id')
     .limit(partSize)
     .execute();
   const old = oldest.filter(({ created_at: at }) => at < toTime(before)).map(({ id }) => id);
   if (old.length === 0) return false;
-  await store.write(({ db }) => db.deleteFrom('commands').where('id', 'in', old).execute(), { flush: false });
+  await store.write(({ db }) => db.deleteFrom(table).where('id', 'in', old).execute(), { flush: false });
   return old.length === partSize;
 }
 
