@@ -94,6 +94,7 @@ export class Renewal {
       if (!this.#stopping.signal.aborted) this.#noteFailure(error);
       return;
     }
+    if (this.#stopping.signal.aborted) return;
     writeCertificate(dataDir, pem);
     writeState(dataDir, { obtainedFor: this.#subject });
     onObtained(pem);

@@ -36,9 +36,7 @@ async function serve(
   fault: TestAcme['fault'] = 'none',
 ): Promise<{ authority: TestAcme; service: Service }> {
   const place = temporaryDirectory();
-  t.after(() => place[Symbol.dispose]());
   const authority = await startTestAcme(place.path);
-  t.after(() => authority[Symbol.asyncDispose]());
   authority.fault = fault;
   const later = { days: 0 };
   const lines: Record<string, unknown>[] = [];
@@ -71,8 +69,11 @@ async function serve(
   });
   authority.ports = { http: http.port, tls: https.port };
   t.after(async () => {
+    // First, for it writes into the directory: in these days of its own, a new certificate is due again at once.
     service.acme.stop();
     await Promise.all([https.stop(0), http.stop(0)]);
+    await authority[Symbol.asyncDispose]();
+    place[Symbol.dispose]();
   });
   const restart = () => {
     service.acme.stop();

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/app.ts';
 import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
 describe('a session through the gateway', { skip: whyNot }, () => {
@@ -167,7 +167,10 @@ describe('a session through the gateway', { skip: whyNot }, () => {
   test('twenty commands over one connection', async () => {
     const control = ['-o', `ControlPath=${lab.dir}/mux`];
     const master = lab.start('ssh', [...lab.options, ...control, '-M', '-N', 'gateway']);
-    for (let i = 0; i < 100 && !existsSync(join(lab.dir, 'mux')); i += 1) await sleep(50);
+    await eventually(
+      async () => existsSync(join(lab.dir, 'mux')),
+      (isThere) => isThere,
+    );
     const before = lab.gateway.sessions().length;
     const all = await Promise.all(
       Array.from({ length: 20 }, (_, i) => lab.ssh([...control, 'gateway', `echo ${i}; exit ${i}`])),
@@ -181,8 +184,10 @@ describe('a session through the gateway', { skip: whyNot }, () => {
   });
 
   test('sessions and connections leave nothing behind', async () => {
-    await sleep(200);
-    assert.deepEqual(lab.gateway.sessions(), []);
+    await eventually(
+      async () => lab.gateway.sessions(),
+      (sessions) => sessions.length === 0,
+    );
   });
 
   test('the log names each login and its end, and holds no key', () => {
@@ -252,8 +257,7 @@ describe('the end of a session', { skip: whyNot }, () => {
     assert.equal(await running(), '1');
     lab.gateway.close({}, 'test', 'over');
     await done;
-    for (let i = 0; i < 40 && (await running()) !== '0'; i += 1) await sleep(50);
-    assert.equal(await running(), '0');
+    await eventually(running, (count) => count === '0');
     assert.equal(lab.gateway.sessions().length, 0);
   });
 

@@ -89,7 +89,7 @@ describe('the gateway survives', { skip: whyNot }, () => {
       };
     });
     const until = async (what: () => unknown) => {
-      for (let i = 0; i < 500 && !what(); i += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+      for (let i = 0; i < 3_000 && !what(); i += 1) await new Promise((resolve) => setTimeout(resolve, 20));
     };
     const next = async (type: number) => {
       const found = () => heard.findIndex((payload) => payload[0] === type);

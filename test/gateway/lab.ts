@@ -213,7 +213,7 @@ export async function freePort(): Promise<number> {
 }
 
 async function listening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt += 1) {
+  for (let attempt = 0; attempt < 1_000; attempt += 1) {
     const up = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => {
         resolve(true);
@@ -242,6 +242,8 @@ function sshdConfig(port: number, hostKey: string, dir: string, more: readonly s
     'MaxStartups 100',
     `Subsystem sftp ${existsSync('/usr/lib/openssh/sftp-server') ? '/usr/lib/openssh/sftp-server' : 'internal-sftp'}`,
     ...more,
+    // Not the home of whoever runs the tests: what its shells read at a start may print, fail or stay. The first counts.
+    `SetEnv HOME=${dir}`,
     '',
   ].join('\n');
 }

@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Admission, isRefused } from '../../src/gateway/admission.ts';
 import { defaultLimits } from '../../src/gateway/limits.ts';
+import { eventually } from '../support/app.ts';
 import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
 
 /** A session that has printed its first line; how it ended is in `done`. */
@@ -110,8 +111,10 @@ describe('limits', { skip: whyNot }, () => {
       assert.equal(ran.status, 255);
       assert.match(ran.err, /Too many logins at once/);
       idle.destroy();
-      await sleep(50);
-      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+      await eventually(
+        async () => (await lab.ssh(['gateway', 'exit 7'])).status,
+        (status) => status === 7,
+      );
     });
   });
 
@@ -159,8 +162,10 @@ describe('limits', { skip: whyNot }, () => {
         greeted += 1;
       };
       for (const socket of idle) socket.on('error', () => {}).once('data', greet);
-      for (let n = 0; n < 100 && greeted < 16; n += 1) await sleep(20);
-      assert.equal(greeted, 16);
+      await eventually(
+        async () => greeted,
+        (count) => count === 16,
+      );
       const ran = await Promise.all(Array.from({ length: 20 }, () => lab.ssh(['gateway', 'exit 7'])));
       assert.deepEqual(
         ran.map(({ status }) => status),
@@ -242,7 +247,7 @@ describe('limits', { skip: whyNot }, () => {
 
 describe('draining', { skip: whyNot }, () => {
   test('new logins are refused with a reason, open sessions get a notice and a configurable time', async () => {
-    const lab = await openLab({ drainMs: 5000 });
+    const lab = await openLab({ drainMs: 10_000 });
     const finishes = await openSession(lab, 'read line; echo done; exit 3');
     const stays = await openSession(lab);
     const stopped = lab.gateway.stop();
@@ -253,10 +258,10 @@ describe('draining', { skip: whyNot }, () => {
     finishes.child.stdin?.write('go on\n');
     const first = await finishes.done;
     assert.deepEqual([first.status, first.out], [3, 'up\ndone\n']);
-    assert.match(first.err, /^\r\nThe gateway is being restarted: this session ends in 5 s\.\r\n$/);
+    assert.match(first.err, /^\r\nThe gateway is being restarted: this session ends in 10 s\.\r\n$/);
     const last = await stays.done;
     assert.equal(last.status, 255);
-    assert.match(last.err, /ends in 5 s\.\r\n\r\nThe gateway is being restarted\. Please connect again/);
+    assert.match(last.err, /ends in 10 s\.\r\n\r\nThe gateway is being restarted\. Please connect again/);
     await stopped;
     await lab.close();
   });
@@ -278,7 +283,10 @@ describe('draining', { skip: whyNot }, () => {
       `head -c 30000000 /dev/urandom > a; ssh ${lab.options.join(' ')} gateway 'cat ${lab.dir}/a; sleep 0.3; cat ${lab.dir}/a' > b; cat a a | cmp - b`,
     ]);
     const done = finished(copy);
-    for (let i = 0; i < 200 && lab.gateway.sessions().length === 0; i += 1) await sleep(10);
+    await eventually(
+      async () => lab.gateway.sessions().length,
+      (count) => count === 1,
+    );
     const stopped = lab.gateway.stop();
     const ran = await done;
     assert.equal(ran.status, 0, ran.err + ran.out);

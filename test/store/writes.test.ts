@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/audit.ts';
 import type { Change } from '../../src/store/index.ts';
 import { systemUserId } from '../../src/store/people.ts';
-import { physics } from '../support/app.ts';
+import { eventually, physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const entry = (target: string) => ({
@@ -91,7 +91,10 @@ test('a change is announced when it can be read, and no more after one stops lis
       tx.changed({ clusterId: 'a' });
     });
   await write();
-  await new Promise((done) => setTimeout(done, 10));
+  await eventually(
+    async () => seen.length,
+    (count) => count === 1,
+  );
   stop();
   await write();
   await new Promise((done) => setTimeout(done, 10));

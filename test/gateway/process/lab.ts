@@ -179,6 +179,8 @@ function startSshd(dir: string, port: number, hostKey: string): ChildProcess {
     'PermitRootLogin yes',
     'MaxSessions 100',
     'MaxStartups 100',
+    // Not the home of whoever runs the tests: what its shells read at a start may print, fail or stay.
+    `SetEnv HOME=${dir}`,
     'Subsystem sftp internal-sftp',
     '',
   ];
