@@ -172,7 +172,6 @@ test('a port that another program has is wrong, and says which setting it is', a
 
 test('beside a service that runs, its own ports are its own, and nothing of its data is touched', async (t) => {
   const directory = temporaryDirectory();
-  t.after(() => directory[Symbol.dispose]());
   const [platform, business, gateway, issuer, metrics] = await freePorts(5);
   const file = join(directory.path, 'andromeda.yaml');
   writeFileSync(join(directory.path, 'kubeconfig'), 'nothing', { mode: 0o600 });
@@ -205,6 +204,7 @@ test('beside a service that runs, its own ports are its own, and nothing of its 
   );
   const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'] });
   t.after(() => service.kill('SIGKILL'));
+  t.after(() => directory[Symbol.dispose]());
   let log = '';
   service.stderr.setEncoding('utf8').on('data', (part) => {
     log += part;

@@ -53,7 +53,6 @@ test('systemd hears that the service is ready when it serves, that it is alive, 
 }, async (t) => {
   const { socket, lines } = await startReceiver(t);
   const directory = temporaryDirectory();
-  t.after(() => directory[Symbol.dispose]());
   const [platform, business, gateway, issuer] = await freePorts(4);
   const file = join(directory.path, 'andromeda.yaml');
   writeFileSync(
@@ -68,6 +67,7 @@ test('systemd hears that the service is ready when it serves, that it is alive, 
   const env = { ...process.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '1500000' };
   const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
   t.after(() => service.kill('SIGKILL'));
+  t.after(() => directory[Symbol.dispose]());
   let log = '';
   service.stderr.setEncoding('utf8').on('data', (part) => {
     log += part;

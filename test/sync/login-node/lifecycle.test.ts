@@ -76,7 +76,6 @@ test('accounts keep their names when this machine’s passwd and group are repla
 }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
   chmodSync(dir, 0o755);
-  t.after(() => rmSync(dir, { recursive: true }));
   const key = join(dir, 'key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   // A machine with an /etc of its own: nothing here may touch that of the real one.
@@ -84,6 +83,7 @@ test('accounts keep their names when this machine’s passwd and group are repla
   const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
   const parent = spawn('unshare', ['--mount', 'sh', '-c', machine, 'sh', dir, ...server]);
   t.after(() => parent.kill('SIGKILL'));
+  t.after(() => rmSync(dir, { recursive: true }));
   const { port } = JSON.parse(await firstLine(parent));
   const at = { key, node: { port } as never };
   const who = async () =>
@@ -200,11 +200,11 @@ test('homes that the account cannot reach are an error that says what to do', {
 test('nothing is left behind when the server is killed', { skip }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-parent-'));
   chmodSync(dir, 0o755);
-  t.after(() => rmSync(dir, { recursive: true }));
   const key = join(dir, 'key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   const parent = spawn(process.execPath, [join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`]);
   t.after(() => parent.kill('SIGKILL'));
+  t.after(() => rmSync(dir, { recursive: true }));
   const { port, pid } = JSON.parse(await firstLine(parent));
   const at = { key, node: { port } as never };
   const piped = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; setsid sleep 100 & sleep 100; true'));
@@ -240,7 +240,6 @@ test('an ordinary user runs a login node, too', {
 }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-user-'));
   chmodSync(dir, 0o777);
-  t.after(() => rmSync(dir, { recursive: true }));
   const key = join(dir, 'key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   // A uid without a name and without rights to anything.
@@ -255,6 +254,7 @@ test('an ordinary user runs a login node, too', {
     `${key}.pub`,
   ]);
   t.after(() => parent.kill('SIGKILL'));
+  t.after(() => rmSync(dir, { recursive: true }));
   const { port } = JSON.parse(await firstLine(parent));
   const at = { key, node: { port } as never };
   const { stdout } = await run('ssh', sshArguments(at, 'id -u; pwd'));
