@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
 import { buildClient } from '../build/client.ts';
 import { stampOf } from '../build/stamp.ts';
 import { prepareArm64 } from './arm64.ts';
@@ -38,14 +38,18 @@ const architectures = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const;
 const terms = `Andromeda has no public licence. The program carries Node.js, whose terms and those of what it is made of follow; the packages of
 npm's that it is made of are named with their licences in sbom.cdx.json beside this file.
 `;
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    verify: { type: 'boolean', default: false },
-    key: { type: 'string' },
-    out: { type: 'string' },
-  },
-});
+const values = new Command('scripts/release')
+  .description('Makes what a release consists of. Takes some minutes for each server.')
+  .option('--only <parts>', 'some of it, with commas: linux-x64, linux-arm64, clients, deb, image')
+  .option('--verify', 'make everything twice, and fail where a byte differs')
+  .option(
+    '--key <file>',
+    'sign with an SSH key: a private one, or a public one whose other half an agent has',
+  )
+  .option('--out <directory>', 'where to, in the place of dist/release')
+  .addHelpText('after', '\nExample: scripts/release --verify --key release-key')
+  .parse()
+  .opts<{ only?: string; verify?: boolean; key?: string; out?: string }>();
 const out = resolve(values.out ?? join(root, 'dist/release'));
 const key = values.key && resolve(values.key);
 
