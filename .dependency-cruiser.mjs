@@ -71,6 +71,7 @@ const packages = {
   '@napi-rs/keyring': [['cli'], 'a session belongs to whoever signed in'],
   commander: [['cli'], 'the server has no command line of its own'],
   'better-sqlite3': [['store/dialects'], 'another database must be able to take its place'],
+  pg: [['store/dialects'], 'another database must be able to take its place'],
   kysely: [['store'], 'queries live in one folder'],
   'oidc-provider': [['identity'], 'the embedded issuer is a part of identity'],
   'acme-client': [['acme'], 'certificates are its business alone'],

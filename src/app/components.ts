@@ -1,7 +1,7 @@
 /** A part of the composition root: what `andromeda version` says of the native code that the server runs on. */
 import { fastCiphersLoad } from '../gateway/fast-ciphers.ts';
 import { messageOf } from '../lib/error-message.ts';
-import { engine } from '../store/engine.ts';
+import { files } from '../store/engine.ts';
 
 /** Both are loaded to be asked, so that what is said is so. */
 export async function components(): Promise<Record<string, string>> {
@@ -10,7 +10,7 @@ export async function components(): Promise<Record<string, string>> {
 
 function sqlite(): string {
   try {
-    return engine.version();
+    return files.version();
   } catch (error) {
     return `not loaded: ${messageOf(error)}`;
   }

@@ -324,7 +324,7 @@ function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => vo
   });
 }
 
-/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's are all of them. */
+/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's, and everything, are all of them. */
 function sessionsOf(change: Change): SessionFilter {
   if ('userId' in change) return { userId: change.userId };
   if ('clusterId' in change) return { clusterId: change.clusterId };

@@ -71,7 +71,7 @@ export function announceEnds({
   }
 
   const stopListening = store.onChange((changes) => {
-    if (changes.some((change) => 'userId' in change)) void run();
+    if (changes.some((change) => 'userId' in change || 'everything' in change)) void run();
   });
   void run();
   return () => {

@@ -230,21 +230,26 @@ function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () =
 /** Sends that SSH sessions opened or ended: to operators, and to whose they are. Returns how to stop. */
 function sendSessions({ store }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
   const people = new Set<string>();
+  let isEverybody = false;
   const stopListening = store.onChange((changes) => {
     if (streams.size === 0) return;
-    for (const change of changes) if ('sessionsOfUserId' in change) people.add(change.sessionsOfUserId);
+    for (const change of changes) {
+      if ('sessionsOfUserId' in change) people.add(change.sessionsOfUserId);
+      else if ('everything' in change) isEverybody = true;
+    }
   });
   const timer = setInterval(() => {
-    if (people.size === 0) return;
+    if (people.size === 0 && !isEverybody) return;
     for (const stream of streams) {
       const { userId, isStaff } = stream.view;
       const topics = [
         ...(isStaff ? ['ssh-sessions'] : []),
-        ...(people.has(userId) ? ['my-ssh-sessions'] : []),
+        ...(isEverybody || people.has(userId) ? ['my-ssh-sessions'] : []),
       ];
       if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
     }
     people.clear();
+    isEverybody = false;
   }, sessionsMs).unref();
   return () => {
     stopListening();

@@ -86,8 +86,9 @@ export interface Changed {
 
 const mostPeople = 200;
 
-/** Undefined where there are too many to look at one by one. */
+/** Undefined where there are too many to look at one by one, or everything may have changed. */
 export async function gather(db: Reader, changes: readonly Change[]): Promise<Changed | undefined> {
+  if (changes.some((change) => 'everything' in change)) return undefined;
   const people = new Set<string>();
   const browsersOf = new Set<string>();
   const askers = new Set<string>();

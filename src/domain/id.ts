@@ -15,7 +15,8 @@ export type IdPrefix =
   | 'access_request'
   | 'command'
   | 'quote'
-  | 'purchase';
+  | 'purchase'
+  | 'server';
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

@@ -63,14 +63,16 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
   }
 
   /**
-   * How often each person has changed since the start: a change may be the end of their account or their sign-ins. Counted
-   * per server, by design: another server on the same database would accept a token that it has cached until that
-   * expires, unless its own store announces this server's commits (`Store.onChange`) to it.
+   * How often each person has changed since the start, on whichever server: a change may be the end of their account or
+   * their sign-ins.
    */
   const changes = new Map<string, number>();
+  /** How often everybody may have. */
+  let changesOfAll = 0;
   options.store.onChange((some) => {
     for (const change of some) {
-      if ('userId' in change) changes.set(change.userId, (changes.get(change.userId) ?? 0) + 1);
+      if ('everything' in change) changesOfAll += 1;
+      else if ('userId' in change) changes.set(change.userId, (changes.get(change.userId) ?? 0) + 1);
     }
   });
 
@@ -102,7 +104,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
         'Service accounts cannot use this service; sign in as a person.',
       );
     }
-    const latest = changes.get(entry.userId) ?? 0;
+    const latest = changesOfAll + (changes.get(entry.userId) ?? 0);
     if (entry.changes !== latest) {
       await requireAccount(entry.userId, entry);
       entry.changes = latest;

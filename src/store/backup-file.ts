@@ -8,7 +8,7 @@ import { globSync, lstatSync } from 'node:fs';
 import { isAbsolute, join, normalize } from 'node:path';
 import { DomainError } from '../domain/error.ts';
 import { withClusterPaths } from '../domain/lab-paths.ts';
-import { type DatabaseFile, engine } from './engine.ts';
+import { type DatabaseFile, isDatabaseError } from './engine.ts';
 import { migrations } from './migrations/index.ts';
 
 export interface BackupInfo {
@@ -104,7 +104,7 @@ function faultOf(database: DatabaseFile): BackupInfo | string {
     const [info] = database.rows<BackupInfo>('select made_at as madeAt, version from backup_info');
     return info ?? damaged;
   } catch (error) {
-    if (engine.isDatabaseError(error)) return damaged;
+    if (isDatabaseError(error)) return damaged;
     throw error;
   }
 }

@@ -21,7 +21,7 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
-import { type CopyOptions, engine } from './engine.ts';
+import { type CopyOptions, databaseFault, files } from './engine.ts';
 import { noteBackup } from './last-backup.ts';
 
 export interface BackupOptions extends BackupInfo, CopyOptions {
@@ -57,10 +57,10 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     requireReplaceable(target, file);
     removeAbandoned(target);
     for (const name of [raw, temporary]) closeSync(openSync(name, 'wx', 0o600));
-    await engine.copy(source, raw, options);
+    await files.copy(source, raw, options);
     compact(raw, temporary, dataDir);
     options.signal?.throwIfAborted();
-    const copy = engine.openFile(temporary);
+    const copy = files.openFile(temporary);
     const missing: string[] = [];
     try {
       const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
@@ -81,7 +81,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
       for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${name}${end}`, { force: true });
     }
     if (error instanceof DomainError || options.signal?.aborted) throw error;
-    if (engine.databaseFault(error) === 'damaged') throw damaged(dataDir);
+    if (databaseFault(error) === 'damaged') throw damaged(dataDir);
     throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
   }
 }
@@ -91,7 +91,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
  * people. A page was copied as it is, so what is damaged in the copy is damaged in the database.
  */
 function compact(raw: string, file: string, dataDir: string): void {
-  const copy = engine.openFile(raw);
+  const copy = files.openFile(raw);
   try {
     if (!copy.isWhole()) throw damaged(dataDir);
     copy.compactInto(file);
@@ -160,7 +160,7 @@ function requireReplaceable(file: string, name: string): void {
   const refuse = () =>
     new DomainError('invalid_request', `${name} is there and is not a backup; give another name.`);
   if (!statSync(file).isFile()) throw refuse();
-  const database = engine.openFile(file, { readonly: true });
+  const database = files.openFile(file, { readonly: true });
   try {
     if (!isBackup(database)) throw refuse();
   } finally {

@@ -2,7 +2,7 @@
  * A cache of what is made of the database and of nothing else; any commit empties it, but for what has a version of its
  * own. It is never for a decision about who may have it, which also depends on the time and on who asks.
  */
-import { engine } from './engine.ts';
+import { dataVersion } from './engine.ts';
 import type { Store } from './index.ts';
 
 interface Cache {
@@ -30,7 +30,7 @@ export async function cached<T extends object>(
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
   // Read before anything that is made, so that what is committed meanwhile makes it another one.
-  const version = await engine.dataVersion(store.read);
+  const version = await dataVersion(store.read);
   const earlier = cacheOf.get(store);
   const cache = earlier?.version === version ? earlier : { version, entries: new Map() };
   cacheOf.set(store, cache);

@@ -1,6 +1,6 @@
-/** The engine that databases are opened with: the only way to `dialects/`, which alone knows what is special about it. */
-import type { Dialect } from './dialects/dialect.ts';
-import { sqlite } from './dialects/sqlite.ts';
+/** The engines that databases are opened with: the only way to `dialects/`, which alone knows what is special about each. */
+import type { FileDialect } from './dialects/dialect.ts';
+import { sqliteFiles } from './dialects/sqlite.ts';
 
 export type {
   Connections,
@@ -8,6 +8,11 @@ export type {
   DatabaseFault,
   DatabaseFile,
   DatabaseView,
+  Others,
 } from './dialects/dialect.ts';
+export { countChanges, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
+export { openSqlite } from './dialects/sqlite.ts';
+export { databaseFault, isDatabaseError } from './dialects/sqlite-fault.ts';
 
-export const engine: Dialect = sqlite;
+/** Databases that are files, locks on files and backups among them. */
+export const files: FileDialect = sqliteFiles;

@@ -1,6 +1,6 @@
 /** The messages for faults of the database. */
 import { DomainError } from '../domain/error.ts';
-import { type DatabaseFault, engine } from './engine.ts';
+import { type DatabaseFault, databaseFault } from './engine.ts';
 
 const messages: Record<DatabaseFault, string> = {
   held: 'another program holds it',
@@ -15,13 +15,13 @@ const messages: Record<DatabaseFault, string> = {
 /** What is wrong with the database, as a clause; undefined where an error is about something else. */
 export function faultMessage(error: unknown): string | undefined {
   if (error instanceof DomainError) return faultMessage(error.cause);
-  const fault = engine.databaseFault(error);
+  const fault = databaseFault(error);
   return fault && messages[fault];
 }
 
 /** A failed write as callers see it: `service_unavailable` where the database is at fault, else the error itself. */
 export function writeError(error: unknown): unknown {
-  if (engine.databaseFault(error) === undefined) return error;
+  if (databaseFault(error) === undefined) return error;
   const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
   return new DomainError('service_unavailable', message, { cause: error });
 }

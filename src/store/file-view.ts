@@ -1,10 +1,10 @@
 /** A view of a database file from outside of the service, without a change to the file or to what lies beside it. */
 import { clusterPaths } from '../domain/lab-paths.ts';
-import { type DatabaseView, engine } from './engine.ts';
+import { type DatabaseView, files, isDatabaseError } from './engine.ts';
 
 /** Whether a file is one that the store could open. */
 export function isDatabaseFile(file: string): boolean {
-  return engine.isDatabase(file);
+  return files.isDatabase(file);
 }
 
 /** The files that clusters in a database name; undefined where that cannot be read without changing something. */
@@ -37,10 +37,10 @@ export function isFilledOtherwise(file: string): boolean | undefined {
 function queryFile<T>(file: string, body: (database: DatabaseView) => T): T | undefined {
   let database: DatabaseView | undefined;
   try {
-    database = engine.view(file, { unchanged: true });
+    database = files.view(file, { unchanged: true });
     return database && body(database);
   } catch (error) {
-    if (!engine.isDatabaseError(error)) throw error;
+    if (!isDatabaseError(error)) throw error;
     return undefined;
   } finally {
     database?.close();

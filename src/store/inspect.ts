@@ -13,7 +13,7 @@ import {
 import { DomainError } from '../domain/error.ts';
 import { withRedaction } from './audit.ts';
 import type { AuditEntryTable } from './audit-tables.ts';
-import { type DatabaseView, engine } from './engine.ts';
+import { type DatabaseView, files } from './engine.ts';
 import { faultMessage } from './fault.ts';
 import { migrations } from './migrations/index.ts';
 
@@ -58,7 +58,7 @@ const pageSize = 500;
 export function inspectDatabase(file: string): Inspection {
   let view: DatabaseView | undefined;
   try {
-    view = engine.view(file, { unchanged: false });
+    view = files.view(file, { unchanged: false });
     view?.tables();
   } catch (error) {
     view?.close();

@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../domain/error.ts';
-import { engine } from './engine.ts';
+import { files, isDatabaseError } from './engine.ts';
 
 /**
  * Holds the directory, making it if it is missing, until released or until this process ends however it ends: the
@@ -10,12 +10,12 @@ import { engine } from './engine.ts';
  */
 export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
-  return engine.lock(makeLockFile(dataDir, 'lock'));
+  return files.lock(makeLockFile(dataDir, 'lock'));
 }
 
 /** Holds what backups of a directory work with, likewise. Undefined when another process makes one. */
 export function lockBackups(dataDir: string): (() => void) | undefined {
-  return engine.lock(makeLockFile(dataDir, 'backup-lock'));
+  return files.lock(makeLockFile(dataDir, 'backup-lock'));
 }
 
 /** Whether another process holds it. It is held by this one for an instant where none does. */
@@ -23,11 +23,11 @@ export function isHeld(dataDir: string): boolean {
   const file = join(dataDir, 'lock');
   if (!existsSync(file)) return false;
   try {
-    const unlock = engine.lock(file);
+    const unlock = files.lock(file);
     unlock?.();
     return unlock === undefined;
   } catch (error) {
-    if (!engine.isDatabaseError(error)) throw error;
+    if (!isDatabaseError(error)) throw error;
     return false;
   }
 }

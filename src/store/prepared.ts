@@ -3,7 +3,7 @@
  * can cost ten times what the database then takes (a join of three tables by key: 90 µs, and 10).
  */
 import type { CompiledQuery } from 'kysely';
-import { engine } from './engine.ts';
+import { engineNameOf, execute } from './engine.ts';
 import type { Reader } from './index.ts';
 
 /** A value, or a row: a value for each of its columns, which are the same in every call. */
@@ -16,14 +16,19 @@ type Argument = string | number | null | object;
 export function prepared<Args extends readonly Argument[], Result>(
   build: (db: Reader, ...args: Args) => { compile(): CompiledQuery<Result> },
 ): (db: Reader, ...args: Args) => Promise<Result[]> {
-  // It is the same for every connection of a process.
-  let template: CompiledQuery<Result> | undefined;
+  // Each is the same for every connection to databases of its engine.
+  const templates = new Map<string | undefined, CompiledQuery<Result>>();
   return (db, ...args) => {
-    template ??= build(db, ...(args.map(placeholdersFor) as unknown as Args)).compile();
+    const engine = engineNameOf(db);
+    let template = templates.get(engine);
+    if (!template) {
+      template = build(db, ...(args.map(placeholdersFor) as unknown as Args)).compile();
+      templates.set(engine, template);
+    }
     const parameters = template.parameters.map((given) =>
       given instanceof Placeholder ? given.valueIn(args) : given,
     );
-    return engine.execute<Result>(db, template.sql, parameters);
+    return execute<Result>(db, template.sql, parameters);
   };
 }
 

@@ -18,7 +18,7 @@ import {
 import { dirname, isAbsolute, join } from 'node:path';
 import { DomainError } from '../domain/error.ts';
 import { type BackupInfo, checkBackup, readFiles, removeFiles } from './backup-file.ts';
-import { engine } from './engine.ts';
+import { files } from './engine.ts';
 import { isHeld, lockDataDir } from './lock.ts';
 
 export interface Restored extends BackupInfo {
@@ -104,7 +104,7 @@ function unpack(file: string, staging: string, title: string): { info: BackupInf
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
   copyFileSync(file, database);
-  const copy = engine.openFile(database);
+  const copy = files.openFile(database);
   try {
     const info = checkBackup(copy, title);
     const names: string[] = [];

@@ -5,7 +5,7 @@
  * each costs as much as what most of them write.)
  */
 import type { Transaction } from 'kysely';
-import { type Connections, engine } from './engine.ts';
+import { type Connections, countChanges } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -92,9 +92,9 @@ async function outcomeUnlessHalf(
   db: Transaction<Schema>,
   body: Body<unknown>,
 ): Promise<PromiseSettledResult<unknown>> {
-  const before = await engine.countChanges(db);
+  const before = countChanges(db);
   const outcome = await outcomeOf(body(db));
-  if (outcome.status === 'rejected' && (await engine.countChanges(db)) !== before) throw outcome.reason;
+  if (outcome.status === 'rejected' && countChanges(db) !== before) throw outcome.reason;
   return outcome;
 }
 

@@ -134,6 +134,10 @@ class Loop implements SyncLoop {
   }
 
   #onChanges(changes: readonly Change[]): void {
+    if (changes.some((change) => 'everything' in change)) {
+      this.#inBackground('notice', () => this.#updateEverything());
+      return;
+    }
     const people = new Set(changes.flatMap((change) => ('userId' in change ? change.userId : [])));
     const areMany = people.size > mostPeople;
     if (areMany) this.#inBackground('notice', () => this.#updateEveryone());
@@ -152,9 +156,14 @@ class Loop implements SyncLoop {
     for (const worker of this.#workers.values()) worker.nudge();
   }
 
+  async #updateEverything(): Promise<void> {
+    await this.#discover();
+    await this.#updateEveryone();
+  }
+
   async #onChange(change: Change): Promise<void> {
     if ('observedClusterId' in change || 'browsersOfUserId' in change) return;
-    if ('sessionsOfUserId' in change || 'requestsOfUserId' in change) return;
+    if ('sessionsOfUserId' in change || 'requestsOfUserId' in change || 'everything' in change) return;
     if ('clusterId' in change) {
       this.#nudge(change.clusterId);
       // It may be new, or have got another side.

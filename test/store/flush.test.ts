@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { cached } from '../../src/store/cache.ts';
-import { engine } from '../../src/store/engine.ts';
+import { openSqlite } from '../../src/store/engine.ts';
 import type { Store, Tx } from '../../src/store/index.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -184,7 +184,7 @@ test('where the disk fails nothing is answered or seen any more, and the process
   await using opened = await openTestStore();
   await opened.store.close();
   using flushes = holdFlushes();
-  const connections = engine.open(join(opened.dataDir, 'andromeda.db'));
+  const connections = openSqlite(join(opened.dataDir, 'andromeda.db'));
   const ended = new Promise<Error>((resolve) => connections.flushBeside(resolve));
   const body = (db: Tx['db']) => db.insertInto('counters').values({ name: 'a', value: 1 }).execute();
   connections.transact(body, { flush: true }).then(

@@ -178,3 +178,18 @@ test('where the disk is full for one of those that share a commit, the others ar
     ['a', 'b', 'c', 'uid'],
   );
 });
+
+test('a commit is announced as this server’s own; there is no other one to send messages to', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const heard: unknown[] = [];
+  store.onChange((changes, { from }) => void heard.push(changes, from));
+  store.messages.on('error', (body) => void heard.push(body));
+  await store.messages.send('error', { hello: 'all' });
+  await store.write(async (tx) => tx.changed({ everything: true }));
+  assert.deepEqual(heard, [[{ everything: true }], 'here']);
+  await assert.rejects(store.messages.send('long', { text: 'x'.repeat(4096) }), /longer than 4096 bytes/);
+  assert.match(store.server.id, /^server_[0-9A-Z]{26}$/);
+  await using other = await openTestStore();
+  assert.notEqual(other.store.server.id, store.server.id);
+});

@@ -14,6 +14,7 @@ import {
   updateClusterSettings,
 } from '../../src/store/clusters.ts';
 import type { Change, Store } from '../../src/store/index.ts';
+import { createInstallation } from '../../src/store/installation.ts';
 import { findObservation } from '../../src/store/observations.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
 import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
@@ -327,7 +328,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     store: {
       ...opened.store,
       onChange(listener) {
-        notify = listener;
+        notify = (changes) => listener(changes, { from: 'here' });
         return () => {};
       },
     },
@@ -346,6 +347,41 @@ test('a change at the very end of a pass brings the next one', async () => {
     await eventually(
       async () => passes,
       (count) => count >= before + 2,
+    );
+  } finally {
+    await loop.stop();
+  }
+});
+
+test('where everything may have changed, clusters that nobody announced are found, and all are looked at', async () => {
+  await using opened = await openTestStore();
+  let notify: (changes: Change[]) => void = () => {};
+  const passed: string[] = [];
+  const log = createLogger('debug', (line) => {
+    const { event, cluster } = JSON.parse(line);
+    if (event === 'sync.passed') passed.push(cluster);
+  });
+  const loop = await startSyncLoop({
+    store: {
+      ...opened.store,
+      onChange(listener) {
+        notify = (changes) => listener(changes, { from: 'elsewhere' });
+        return () => {};
+      },
+    },
+    drivers: { slurm: async () => new HandMade(), kubernetes: noKubernetes },
+    subjectIssuer: undefined,
+    intervalMs: 3_600_000,
+    log,
+    now: Date.now,
+  });
+  try {
+    // As another server would.
+    await createInstallation(opened.store, lab, 'test');
+    notify([{ everything: true }]);
+    await eventually(
+      async () => new Set(passed).size,
+      (count) => count === 2,
     );
   } finally {
     await loop.stop();

@@ -1,5 +1,6 @@
-/** What the store needs of a database engine; a second one implements this, and passes the same tests. */
+/** What the store needs of a database engine: each implements this, and passes the same tests. */
 import type { Kysely, Transaction } from 'kysely';
+import type { Change } from '../changes.ts';
 import type { Schema } from '../schema.ts';
 
 /** What keeps a database from working, where that is no fault of a query. */
@@ -23,7 +24,22 @@ export interface Connections {
    * Transactions fail from then on while the files are not where they were when they were opened.
    */
   flushBeside(onFailure: (error: Error) => void): void;
+  /** The other servers on the same database; undefined where there can be none. */
+  readonly others?: Others;
   close(): Promise<void>;
+}
+
+/** The other servers on the same database, which are told by the database. */
+export interface Others {
+  /** Has them told, once the transaction is committed, of what it changes. */
+  announce(db: Transaction<Schema>, changes: readonly Change[]): void;
+  /** Tells those that run now; resolves when the database has it. */
+  send(topic: string, body: object): Promise<void>;
+  /** Hears what they tell. Once, and before anything else is asked. */
+  listen(listeners: {
+    onChanges(changes: readonly Change[]): void;
+    onMessage(topic: string, body: unknown, from: string): void;
+  }): void;
 }
 
 /** A database that is one file, such as a backup, opened by nobody else; whoever uses it waits meanwhile. */
@@ -59,9 +75,8 @@ export interface CopyOptions {
   signal?: AbortSignal | undefined;
 }
 
-export interface Dialect {
-  /** Opens the file, creating it if it is missing. */
-  open(file: string): Connections;
+/** What is done with databases as files, which only SQLite's are. */
+export interface FileDialect {
   /** Opens a file that is a whole database by itself; what is removed from it leaves no trace in it. */
   openFile(file: string, options?: { readonly: boolean }): DatabaseFile;
   /** Whether a file begins as a database does. */
@@ -75,16 +90,6 @@ export interface Dialect {
   copy(from: string, to: string, options: CopyOptions): Promise<void>;
   /** Holds a file until released or until this process ends however it ends; undefined when another process holds it. */
   lock(file: string): (() => void) | undefined;
-  /** Runs a compiled query on a connection or in a transaction. */
-  execute<Row>(db: Kysely<Schema>, sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
-  /** How many rows a transaction's connection has changed so far; NaN, which equals nothing, when the transaction is over. */
-  countChanges(db: Transaction<Schema>): Promise<number>;
-  /** A number that is another one after every commit, of whichever process. */
-  dataVersion(reader: Kysely<Schema>): Promise<number>;
-  /** Whether an error is the engine's own. */
-  isDatabaseError(error: unknown): boolean;
-  /** What an error says of the file or its disk; undefined for any other error. */
-  databaseFault(error: unknown): DatabaseFault | undefined;
   /** Of the engine's library. */
   version(): string;
 }

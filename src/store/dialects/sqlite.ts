@@ -12,12 +12,12 @@
  * file by a connection on another thread (`sqlite-checkpoints.ts`).
  */
 import Database from 'better-sqlite3';
-import { CompiledQuery, type Kysely, type Transaction } from 'kysely';
-import { yieldToEventLoop } from '../../lib/event-loop.ts';
+import type { Kysely, Transaction } from 'kysely';
 import type { Schema } from '../schema.ts';
-import type { Connections, Dialect } from './dialect.ts';
+import type { Connections, FileDialect } from './dialect.ts';
+import { type Queries, removeQueries, setQueries } from './queries.ts';
 import { type Checkpoints, createCheckpoints } from './sqlite-checkpoints.ts';
-import { asDamage, databaseFault, isDatabaseError } from './sqlite-fault.ts';
+import { asDamage } from './sqlite-fault.ts';
 import { copy, lock, openFile, version } from './sqlite-file.ts';
 import { kyselyOver, type StatementCache, statementCache } from './sqlite-kysely.ts';
 import { createLog, type Log } from './sqlite-log.ts';
@@ -104,52 +104,37 @@ function openForReading(file: string): Database.Database {
   return database;
 }
 
-/** Which statements a database or transaction of Kysely runs with. */
-const statementsOf = new WeakMap<Kysely<Schema>, StatementCache>();
-
 function open(statements: StatementCache, use: Parameters<typeof kyselyOver>[1]): Kysely<Schema> {
   const kysely = kyselyOver<Schema>(statements, use);
-  statementsOf.set(kysely, statements);
+  setQueries(kysely, queriesWith(statements));
   return kysely;
 }
 
-/**
- * Runs a query where `db` would, without its way to a connection: that is for connections that have to be waited for, and
- * costs as much as a query by key.
- */
-async function execute<Row>(
-  db: Kysely<Schema>,
-  sql: string,
-  parameters: readonly unknown[] = [],
-): Promise<Row[]> {
-  const way = yieldToEventLoop();
-  if (way) await way;
-  const statements = statementsOf.get(db);
-  // It is over, which Kysely says.
-  if (!statements) return (await db.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows;
-  try {
-    const statement = statements.prepare(sql);
-    if (statement.reader) return statement.all(parameters) as Row[];
-    statement.run(parameters);
-    return [];
-  } catch (error) {
-    throw asDamage(error);
+function queriesWith(statements: StatementCache): Queries {
+  function run<Row>(sql: string, parameters: readonly unknown[]): Row[] {
+    try {
+      const statement = statements.prepare(sql);
+      if (statement.reader) return statement.all(parameters) as Row[];
+      statement.run(parameters);
+      return [];
+    } catch (error) {
+      throw asDamage(error);
+    }
   }
-}
-
-/** A number that is another one after every commit, of whichever process (SQLite's manual, `PRAGMA data_version`). */
-async function dataVersion(reader: Kysely<Schema>): Promise<number> {
-  const [row] = await execute<{ data_version: number }>(reader, 'pragma data_version');
-  return row?.data_version ?? Number.NaN;
-}
-
-/**
- * How many rows the connection of a transaction has changed so far; NaN, which equals nothing, when the transaction is
- * over already, as SQLite ends it by itself when the disk is full.
- */
-async function countChanges(db: Transaction<Schema>): Promise<number> {
-  const [row] = await execute<{ count: number }>(db, 'select total_changes() as count');
-  return statementsOf.get(db)?.inTransaction && row ? row.count : Number.NaN;
+  return {
+    engine: 'sqlite',
+    run,
+    countChanges() {
+      const [row] = run<{ count: number }>('select total_changes() as count', []);
+      // SQLite ends a transaction by itself when the disk is full.
+      return statements.inTransaction && row ? row.count : Number.NaN;
+    },
+    dataVersion() {
+      // SQLite's manual, `PRAGMA data_version`.
+      const [row] = run<{ data_version: number }>('pragma data_version', []);
+      return row?.data_version ?? Number.NaN;
+    },
+  };
 }
 
 function transaction<T>(
@@ -159,28 +144,15 @@ function transaction<T>(
   beforeCommit?: () => void,
 ): Promise<T> {
   return database.transaction().execute(async (db) => {
-    statementsOf.set(db, statements);
+    setQueries(db, queriesWith(statements));
     try {
       const result = await body(db);
       beforeCommit?.();
       return result;
     } finally {
-      statementsOf.delete(db);
+      removeQueries(db);
     }
   });
 }
 
-export const sqlite: Dialect = {
-  open: openSqlite,
-  openFile,
-  isDatabase,
-  view,
-  copy,
-  lock,
-  execute,
-  countChanges,
-  dataVersion,
-  isDatabaseError,
-  databaseFault,
-  version,
-};
+export const sqliteFiles: FileDialect = { openFile, isDatabase, view, copy, lock, version };

@@ -1,0 +1,40 @@
+/** Short messages between the servers of a database, to those that run now: nothing keeps them, and they can be lost. */
+import { EventEmitter } from 'node:events';
+import type { Others } from './engine.ts';
+
+export interface Messages {
+  /**
+   * Sends to every other server that runs now; resolves when the database has it. The body is small: below 4 KiB as JSON, or
+   * it throws. Where there can be no other server, it does nothing.
+   */
+  send(topic: string, body: object): Promise<void>;
+  /** Calls `listener` for each message about the topic, with the ID of the server that sent it; returns how to stop. */
+  on(topic: string, listener: (body: unknown, from: string) => void): () => void;
+}
+
+const mostBytes = 4096;
+
+/** `received`: hands a message to whoever listens for its topic. */
+export function createMessages(others: Pick<Others, 'send'> | undefined): Messages & {
+  received(topic: string, body: unknown, from: string): void;
+} {
+  const events = new EventEmitter<Record<string, [unknown, string]>>();
+  events.setMaxListeners(0);
+  return {
+    async send(topic, body) {
+      if (Buffer.byteLength(JSON.stringify(body)) >= mostBytes)
+        throw new Error(`a message about ${topic} is longer than ${mostBytes} bytes`);
+      await others?.send(topic, body);
+    },
+    on(topic, listener) {
+      events.on(eventOf(topic), listener);
+      return () => void events.off(eventOf(topic), listener);
+    },
+    received: (topic, body, from) => void events.emit(eventOf(topic), body, from),
+  };
+}
+
+/** `error` is special to an emitter. */
+function eventOf(topic: string): string {
+  return `about ${topic}`;
+}
