@@ -20,6 +20,8 @@ export class ApiError extends Error {
 /** Nothing came back: whether it was done is not known. */
 export class NoAnswer extends Error {}
 
+const unreachable = 'The console cannot be reached.';
+
 /** The ID of whom this page shows. The server answers as to nobody where the browser's session is another's. */
 let person: string | undefined;
 
@@ -37,7 +39,7 @@ export function ownHeaders(): Record<string, string> {
 async function send(request: Request): Promise<Response> {
   for (const [name, value] of Object.entries(ownHeaders())) request.headers.set(name, value);
   return fetch(request).catch(() => {
-    throw new NoAnswer('The console cannot be reached.');
+    throw new NoAnswer(unreachable);
   });
 }
 
@@ -50,11 +52,17 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The body of an answer. Throws `ApiError`. */
+/** The body of an answer. Throws `ApiError`, and `NoAnswer` where it is nobody's. */
 export function bodyOf<T>({ data, error, response }: Answer<T>): T {
   if (response.ok && data !== undefined) return data;
-  const { code = 'internal', message, error: keyMessage } = (error ?? {}) as Record<string, string>;
-  throw new ApiError(response.status, code, message ?? keyMessage ?? 'The server gave no reason.');
+  const { code, message, error: keyMessage } = (error ?? {}) as Record<string, string>;
+  // A proxy in front, which has none of the console either.
+  if (code === undefined && [502, 503, 504].includes(response.status)) throw new NoAnswer(unreachable);
+  throw new ApiError(
+    response.status,
+    code ?? 'internal',
+    message ?? keyMessage ?? 'The server gave no reason.',
+  );
 }
 
 /** A read or a write of the console's own server. */

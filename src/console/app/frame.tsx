@@ -5,6 +5,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
+import { giveNotice, notice, watchNotice } from './notice.ts';
 import { holdsStaff } from './operator.ts';
 import { Loaded } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
@@ -95,6 +96,7 @@ function Framed({ me }: { me: Me }) {
           </div>
         </header>
         <main id="page" tabIndex={-1}>
+          <Notice />
           <Outlet />
         </main>
       </div>
@@ -142,6 +144,23 @@ function Live() {
     <p className="small" role="status">
       {state === 'live' ? <State kind="good">Live</State> : <State kind="busy">Connecting…</State>}
     </p>
+  );
+}
+
+/** Announced to screen readers when it appears: the element itself is always there. */
+function Notice() {
+  const text = useSyncExternalStore(watchNotice, notice);
+  return (
+    <div role="status" className={text === undefined ? undefined : 'notice'}>
+      {text !== undefined && (
+        <>
+          <p>{text}</p>
+          <button type="button" className="second small" onClick={() => giveNotice(undefined)}>
+            Close
+          </button>
+        </>
+      )}
+    </div>
   );
 }
 

@@ -13,6 +13,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api.ts';
+import { keepFocus } from './focus.ts';
 import { router } from './routes.tsx';
 import './style/tokens.css';
 import './style/base.css';
@@ -26,6 +27,7 @@ import './style/slurm.css';
 
 const root = document.getElementById('app');
 if (root) {
+  keepFocus(router);
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queryClient}>

@@ -65,6 +65,7 @@ export function OperatorLabPage() {
         <form
           onSubmit={(event) => {
             event.preventDefault();
+            if (planning.isPending) return;
             setDone(undefined);
             planning.mutate();
           }}
@@ -102,7 +103,7 @@ export function OperatorLabPage() {
           </label>
           {planning.error && <Problem error={planning.error} />}
           <div className="buttons">
-            <button type="submit" disabled={planning.isPending}>
+            <button type="submit" aria-disabled={planning.isPending}>
               {planning.isPending ? 'Planning…' : 'Show the plan'}
             </button>
           </div>

@@ -134,8 +134,10 @@ function Waiting({
         <p className="buttons">
           <button
             type="button"
-            disabled={approval.isPending}
-            onClick={() => approval.mutate({ body: {}, reason: 'Approved as asked' })}
+            aria-disabled={approval.isPending}
+            onClick={() => {
+              if (!approval.isPending) approval.mutate({ body: {}, reason: 'Approved as asked' });
+            }}
           >
             Approve {termText(hours)}
           </button>
@@ -172,11 +174,7 @@ function approving({ id }: AccessRequest, orgID: string, onDone?: () => void) {
     form: `access.approve.${id}`,
     send,
     topics: [`requests/${orgID}`, `members/${orgID}`],
-    onDone: () => {
-      onDone?.();
-      // What was pressed is gone with the request.
-      document.getElementById('page')?.focus();
-    },
+    ...(onDone && { onDone }),
   };
 }
 

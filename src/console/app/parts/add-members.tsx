@@ -14,7 +14,7 @@ import {
   type Permission,
   PermissionChoice,
 } from './permission-choice.tsx';
-import { WriteForm, type WriteHeaders } from './write.tsx';
+import { isRefusal, WriteForm, type WriteHeaders } from './write.tsx';
 
 const mostAtOnce = 100;
 
@@ -126,7 +126,7 @@ async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Prom
       const member = bodyOf(await business.POST('/organizations/{orgID}/members', { params, body }));
       outcomes.push({ email, userId: member.user_id });
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
+      if (!(error instanceof ApiError) || !isRefusal(error)) throw error;
       outcomes.push({ email, problem: error.message });
     }
   }

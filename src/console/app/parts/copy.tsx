@@ -1,20 +1,31 @@
 /** A line to copy, and the popover that says how to do the same in a terminal or over the API. */
-import { useId, useState } from 'react';
+import { useId, useRef, useState } from 'react';
 
 export function CopyLine({ text, label }: { text: string; label: string }) {
-  const [copied, setCopied] = useState(false);
+  const [said, setSaid] = useState<string>();
+  const line = useRef<HTMLPreElement>(null);
   const copy = async () => {
-    await navigator.clipboard.writeText(text).catch(() => {});
-    setCopied(true);
-    setTimeout(() => setCopied(false), 2_000);
+    const isCopied = await navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    // Where the browser does not let a page copy, the person does.
+    if (!isCopied && line.current) getSelection()?.selectAllChildren(line.current);
+    setSaid(isCopied ? 'Copied' : 'Ctrl/⌘ C');
+    setTimeout(() => setSaid(undefined), 2_000);
   };
   return (
     <div className="copy">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a line that scrolls must be reachable by keyboard */}
-      <pre tabIndex={0}>{text}</pre>
+      <pre ref={line} tabIndex={0}>
+        {text}
+      </pre>
       <button type="button" className="second small" onClick={copy} aria-label={`Copy: ${label}`}>
-        {copied ? 'Copied' : 'Copy'}
+        {said ?? 'Copy'}
       </button>
+      <span className="hidden" role="status">
+        {said}
+      </span>
     </div>
   );
 }

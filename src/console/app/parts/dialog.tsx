@@ -1,5 +1,8 @@
-/** A modal dialog (the browser's own): focus stays in it, Escape closes it. */
-import { type ReactNode, useEffect, useId, useRef } from 'react';
+/** A modal dialog (the browser's own): focus stays in it, Escape closes it, and what opened it has the focus again. */
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+
+/** What is filled in first. Not the reason: where that is all, Enter that is held down would do what is only asked. */
+const firstField = '[data-first], form.write :is(input, textarea, select):not([data-reason])';
 
 export function Dialog({
   title,
@@ -14,10 +17,11 @@ export function Dialog({
 }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Closed while it is still in the page: only then does the browser give the focus back.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
-    dialog?.querySelector<HTMLElement>('[data-first]')?.focus();
+    dialog?.querySelector<HTMLElement>(firstField)?.focus();
     return () => dialog?.close();
   }, []);
   return (

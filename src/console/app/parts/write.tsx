@@ -5,7 +5,8 @@
  */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
-import { NoAnswer, queryClient } from '../api.ts';
+import { ApiError, NoAnswer, queryClient } from '../api.ts';
+import { giveNotice } from '../notice.ts';
 import { Problem } from './page.tsx';
 
 /** The headers of a write, for openapi-fetch. */
@@ -37,20 +38,23 @@ export interface Write<Body> {
 export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
   return useMutation({
     mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
-      const key = keyFor(form, JSON.stringify(body));
+      giveNotice(undefined);
+      const { key, isAgain } = keyFor(form, JSON.stringify(body));
       const headers = { 'Idempotency-Key': key, 'Audit-Reason': headerText(reason) };
       for (let left = tries - 1; ; left -= 1) {
         try {
-          return await send(body, headers);
+          await send(body, headers);
+          return isAgain;
         } catch (error) {
-          if (!(error instanceof NoAnswer)) forget(form);
+          if (isRefusal(error)) forget(form);
           if (!(error instanceof NoAnswer) || left === 0) throw error;
           await new Promise((done) => setTimeout(done, 1_000 * (tries - left)));
         }
       }
     },
-    onSuccess(_answer, { reason }) {
+    onSuccess(isAgain, { reason }) {
       forget(form);
+      if (isAgain) giveNotice('It is done. It was sent more than once, and done once.');
       typedReason.forget(form);
       keepReason(reason);
       const changed = new Set(topics);
@@ -62,15 +66,23 @@ export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
   });
 }
 
+/**
+ * Whether it is certain that nothing was done, however often it was sent. Who may not ask any more is not told what became of
+ * the time before.
+ */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && error.status < 500 && ![401, 403, 429].includes(error.status);
+}
+
 /** Another body is another change; the same one again is the one that may have arrived. */
-function keyFor(form: string, body: string): string {
+function keyFor(form: string, body: string): { key: string; isAgain: boolean } {
   const name = `andromeda-form-${form}`;
   const sent = JSON.parse(sessionStorage.getItem(name) ?? unkept.get(name) ?? 'null') as Sent | null;
   const mark = markOf(body);
-  if (sent?.body === mark) return sent.key;
+  if (sent?.body === mark) return { key: sent.key, isAgain: true };
   const key = crypto.randomUUID();
   keep(name, JSON.stringify({ key, body: mark } satisfies Sent));
-  return key;
+  return { key, isAgain: false };
 }
 
 /** What the tab had no room for: it lasts until the page is loaded again. */
@@ -170,6 +182,7 @@ export function WriteForm<Body>({
       </label>
       <input
         id={id}
+        data-reason
         value={reason}
         onChange={(event) => {
           setReason(event.target.value);
@@ -186,11 +199,18 @@ export function WriteForm<Body>({
         ))}
       </datalist>
       {mutation.error && <Problem error={mutation.error} />}
+      {mutation.error instanceof NoAnswer && (
+        <p>
+          Whether it was done is not known. Press “{label}” again in a moment, also after a reload: however
+          often it is sent, it is done once.
+        </p>
+      )}
       <div className="buttons">
+        {/* One that is disabled in earnest would lose the focus. */}
         <button
           type="submit"
           className={danger ? 'danger' : undefined}
-          disabled={isWaiting || mutation.isPending}
+          aria-disabled={isWaiting || mutation.isPending}
         >
           {mutation.isPending ? 'Sending…' : label}
         </button>

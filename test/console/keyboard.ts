@@ -1,0 +1,90 @@
+/** A person without a mouse: keys and typing, nothing else, and after each key it must be seen where the focus is. */
+import assert from 'node:assert/strict';
+import type { Locator, Page } from 'playwright-core';
+
+export interface Keyboard {
+  press(key: string): Promise<void>;
+  /** Types into what has the focus, in place of what it has. */
+  type(text: string): Promise<void>;
+  /** Goes on with Tab (or back, with Shift+Tab) until this has the focus. */
+  tabTo(target: Locator, key?: 'Tab' | 'Shift+Tab'): Promise<void>;
+  /** Goes there, and presses it. */
+  activate(target: Locator, key?: 'Enter' | 'Space'): Promise<void>;
+  /** Waits until this has the focus by itself, as a person expects it after what was done last. */
+  expectFocus(target: Locator): Promise<void>;
+  /** Goes around in a dialog both ways: the focus stays in it. */
+  checkTrap(dialog: Locator): Promise<void>;
+}
+
+const mostStops = 120;
+
+/** What is wrong with the place of the focus; '' where nothing is. Behind the last stop the browser's own bar has it. */
+const faultOfFocus = `(() => {
+  const one = document.activeElement;
+  if (one === null || one === document.body) return '';
+  const style = getComputedStyle(one);
+  const name = one.outerHTML.slice(0, 160);
+  if (!one.matches(':focus-visible')) return 'the focus is not shown on ' + name;
+  const hasRing = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+  if (!hasRing && style.boxShadow === 'none') return 'no ring around ' + name;
+  const box = one.getBoundingClientRect();
+  const [left, right] = [Math.max(0, box.left), Math.min(innerWidth, box.right)];
+  const [top, bottom] = [Math.max(0, box.top), Math.min(innerHeight, box.bottom)];
+  if (left >= right || top >= bottom) return 'out of sight: ' + name;
+  const over = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return over === null || one.contains(over) || over.contains(one) ? '' : 'covered: ' + name;
+})()`;
+
+export async function useKeyboard(page: Page): Promise<Keyboard> {
+  // Whatever a mouse or a finger would do is no part of this.
+  await page.addInitScript(
+    `for (const kind of ['pointerdown', 'mousedown', 'touchstart'])
+       addEventListener(kind, () => { throw new Error('not by the keyboard: ' + kind); }, true);`,
+  );
+  const { keyboard } = page;
+  const focused = page.locator(':focus');
+
+  async function checkFocus(): Promise<void> {
+    const fault = await page.evaluate(faultOfFocus);
+    if (fault !== '') assert.fail(String(fault));
+  }
+
+  async function tabTo(target: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
+    await target.waitFor();
+    for (let left = mostStops; left > 0; left -= 1) {
+      if ((await target.and(focused).count()) > 0) return;
+      await keyboard.press(key);
+      await checkFocus();
+    }
+    const at = await page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
+    assert.fail(`${key} does not get to ${target}; it is at ${at}`);
+  }
+
+  return {
+    press: (key) => keyboard.press(key),
+    async type(text) {
+      await keyboard.press('Control+a');
+      await keyboard.type(text);
+    },
+    tabTo,
+    async activate(target, key = 'Enter') {
+      await tabTo(target);
+      await keyboard.press(key);
+    },
+    async expectFocus(target) {
+      await target.and(focused).waitFor();
+      await checkFocus();
+    },
+    async checkTrap(dialog) {
+      const outside = page.locator(':focus:not(dialog[open] *):not(dialog[open])');
+      for (const key of ['Tab', 'Shift+Tab'] as const) {
+        for (let left = 12; left > 0; left -= 1) {
+          await keyboard.press(key);
+          await checkFocus();
+          assert.equal(await outside.count(), 0, `${key} leaves ${dialog}`);
+        }
+      }
+      await dialog.waitFor();
+    },
+  };
+}
