@@ -17,6 +17,7 @@ export function startConsole(parts: {
   issuer: TokenIssuer;
   proxies: TrustedProxies;
   downloads: Downloads;
+  consoleSecret: Buffer | undefined;
   log: Logger;
   now(): number;
   uptime(): number;
@@ -46,6 +47,7 @@ export function startConsole(parts: {
     },
     downloads: { owns: downloads.owns, handle: downloads.at(config.console.url) },
     proxies,
+    consoleSecret: parts.consoleSecret,
     log,
     now,
     uptime,

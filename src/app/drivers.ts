@@ -4,12 +4,15 @@ import type { Config } from '../config/index.ts';
 import type { Cluster } from '../domain/cluster.ts';
 import { DomainError } from '../domain/error.ts';
 import type { KubernetesCheck } from '../domain/kubernetes-rights.ts';
+import { knownHostsName } from '../domain/service-secret.ts';
 import { findHostOwners } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { findCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import { findKubernetesAccess } from '../store/kubernetes-access.ts';
 import { findOrganization } from '../store/organizations.ts';
+import type { Secrets } from '../store/secrets.ts';
+import type { SharedKnownHosts } from '../sync/drivers/slurm/known-hosts.ts';
 import type { KubernetesDriver, SlurmDriver } from '../sync/index.ts';
 
 /** Where people sign in, and the name that the API servers take from their tokens. */
@@ -24,6 +27,8 @@ interface DriverDeps {
   config: Config;
   store: Store;
   gatewayKeys: readonly string[];
+  /** Of a shared database; undefined where there is none. */
+  secrets: Secrets | undefined;
   endSessions(loginNode: string): void;
   log: Logger;
 }
@@ -57,7 +62,7 @@ export async function createKubernetesSide(
 
 /** The driver of a cluster's Slurm side. */
 export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promise<SlurmDriver> {
-  const { config, store, endSessions, log } = deps;
+  const { config, store, secrets, endSessions, log } = deps;
   const { slurm: settings } = cluster.driver;
   if (!settings) return simulatedSlurm(cluster, deps);
   const { createSlurmDriver } = await import('../sync/drivers/slurm/index.ts');
@@ -69,9 +74,25 @@ export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promi
     organization: organization.slug,
     settings,
     dataDir: join(config.dataDir, 'clusters', cluster.id),
+    knownHosts: secrets && sharedKnownHosts(secrets, cluster.id),
     endSessions,
     log,
   });
+}
+
+/** The keys of a cluster's hosts, which are no secret: but nobody who can write to the database may put others in their place. */
+function sharedKnownHosts(secrets: Secrets, clusterId: string): SharedKnownHosts {
+  const name = knownHostsName(clusterId);
+  return {
+    read: async () => (await secrets.find(name)) ?? '',
+    async add(alias, lines) {
+      await secrets.change(name, (text = '') => (isKnown(text, alias) ? undefined : text + lines));
+    },
+  };
+}
+
+function isKnown(text: string, alias: string): boolean {
+  return text.split('\n').some((line) => line.startsWith(`${alias} `));
 }
 
 /** Where a simulated cluster's settings and state are. */

@@ -3,7 +3,6 @@
  * folder sees every other; what one must know of another is handed over here as a small function.
  */
 import type { RequestListener } from 'node:http';
-import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Acme } from '../acme/index.ts';
 import { startAudit } from '../audit/index.ts';
@@ -17,16 +16,18 @@ import { hasNativeCiphers } from '../gateway/ssh2.ts';
 import type { Gateways } from '../gateway-process/gateways.ts';
 import { listen } from '../http/listen.ts';
 import { createClock, logClockJumps } from '../lib/clock.ts';
+import { messageOf } from '../lib/error-message.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { portableClient, programText } from '../lib/packaging.ts';
 import { createTrustedProxies, type TrustedProxies } from '../lib/source-address.ts';
 import { inSpan, type Tracer } from '../lib/trace.ts';
-import { heldKeys, loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
+import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
+import { noteServerKeys } from '../store/server-keys.ts';
 import { type SyncLoop, startSyncLoop } from '../sync/index.ts';
 import { openAcme } from './acme.ts';
 import { createActivityCounts } from './activity.ts';
@@ -38,6 +39,7 @@ import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
 import { announceEnds } from './permission-ends.ts';
+import { loadServiceKeys, type ServiceKeys, watchIssuerKeys } from './service-keys.ts';
 import { startSessionRecords } from './session-records.ts';
 
 export interface AppOptions {
@@ -91,7 +93,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const sync: ApiParts['sync'] = {};
     const proxies = createTrustedProxies(config.trustedProxies);
     const common = { config, store, log, tracer, now, sync, downloads: offerClients(config, proxies, log) };
-    const keys = loadGatewayKeys(config.dataDir);
+    const keys = await loadServiceKeys(config, common);
     const acme = await openAcme(config, common);
     parts.defer(() => acme?.stop());
     const serve = serveWith(config, { proxies, acme, log });
@@ -99,11 +101,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     const records = startSessionRecords(store, log);
     const gateway = await openGateway(config, { store, ...keys, records, log, tracer });
     fronts.push({ stop: () => (leave ? gateway.leave(leave) : gateway.stop()) });
-    const issuer = await startIssuer(config, { store, proxies, log, clock });
+    const issuer = await startIssuer(config, { ...keys, store, proxies, log, clock });
     parts.defer(() => issuer.stop());
     if (issuer.handle) fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
 
-    const audit = startAudit(config.audit, { ...config, store, log, now });
+    const audit = startAudit(config.audit, { ...config, store, key: keys.auditKey, log, now });
     parts.defer(() => audit.stop());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
@@ -118,10 +120,10 @@ export async function startApp(options: AppOptions): Promise<App> {
       ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
     ];
     for (const [name, at, handler] of served) if (at && handler) fronts.push(await serve(name, at, handler));
-    await addConsole(fronts, serve, { ...common, ...clock, apis, issuer, proxies });
+    await addConsole(fronts, serve, { ...common, ...clock, ...keys, apis, issuer, proxies });
     acme?.begin();
     await gatewayStarted;
-    noteKeys(common, keys, issuer);
+    parts.defer(await noteAndFollowKeys(common, keys, issuer));
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
     sync.loop = await startSync(parts, { ...common, ...keys, gateway });
@@ -183,29 +185,36 @@ async function startTracer(
   return started;
 }
 
-/** What the gateway shows to people, and what to login nodes. */
-function loadGatewayKeys(dataDir: string): { hostKey: SshKeySet; clientKey: SshKeySet } {
-  const load = (name: string) => {
-    const file = join(dataDir, 'keys', name);
-    const keys = loadSshKeySet(file);
-    writePublicPart(file, keys);
-    return keys;
+/** Notes which keys this service has taken up, for the commands that put others in their place. */
+async function noteKeys(
+  { config, store, now }: { config: Config; store: Store; now(): number },
+  { hostKey, clientKey, secrets }: ServiceKeys,
+  issuer: TokenIssuer,
+): Promise<void> {
+  const ids = ({ fingerprint, next }: SshKeySet) => ({ current: fingerprint, next: next?.fingerprint });
+  const taken = {
+    host: ids(hostKey),
+    client: ids(clientKey),
+    ...(issuer.keyIds && { issuer: issuer.keyIds }),
   };
-  return { hostKey: load('gateway_host_ed25519'), clientKey: load('gateway_client_ed25519') };
+  const inUse = noteKeysInUse(config.dataDir, taken, now());
+  if (secrets) await noteServerKeys(store, inUse);
 }
 
-/** Notes which keys this service has taken up, for the commands that put others in their place. */
-function noteKeys(
-  { config, now }: { config: Config; now(): number },
-  { hostKey, clientKey }: { hostKey: SshKeySet; clientKey: SshKeySet },
+/** Notes the keys, and takes up those of the issuer that another server, or a command, puts in place. Resolves to how to stop. */
+async function noteAndFollowKeys(
+  common: { config: Config; store: Store; log: Logger; now(): number },
+  keys: ServiceKeys,
   issuer: TokenIssuer,
-): void {
-  const ids = ({ fingerprint, next }: SshKeySet) => ({ current: fingerprint, next: next?.fingerprint });
-  noteKeysInUse(
-    config.dataDir,
-    { host: ids(hostKey), client: ids(clientKey), ...(issuer.keyIds && { issuer: issuer.keyIds }) },
-    now(),
-  );
+): Promise<() => void> {
+  const { config, store, log } = common;
+  await noteKeys(common, keys, issuer);
+  return watchIssuerKeys(keys, { dataDir: config.dataDir, store, log }, (next) => {
+    issuer.useKeys?.(next);
+    noteKeys(common, keys, issuer).catch((error: unknown) =>
+      log.error('secrets.unreadable', { error: messageOf(error) }),
+    );
+  });
 }
 
 async function startSync(
@@ -214,12 +223,13 @@ async function startSync(
     config: Config;
     store: Store;
     clientKey: SshKeySet;
+    secrets: ServiceKeys['secrets'];
     gateway: Gateways;
     log: Logger;
     now(): number;
   },
 ): Promise<SyncLoop> {
-  const { config, store, clientKey, gateway, log, now } = deps;
+  const { config, store, clientKey, secrets, gateway, log, now } = deps;
   const loop = await startSyncLoop({
     store,
     drivers: {
@@ -228,6 +238,7 @@ async function startSync(
           config,
           store,
           gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+          secrets,
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
             gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);

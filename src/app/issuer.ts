@@ -2,6 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { createLocalJWKSet, type JWTPayload, type JWTVerifyGetKey } from 'jose';
 import type { Config } from '../config/index.ts';
+import type { IssuerKeys } from '../identity/issuer/keys.ts';
 import { hashNewPassword } from '../identity/password.ts';
 import { createRemoteIssuer } from '../identity/remote-issuer.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -28,7 +29,9 @@ export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
   /** The key that the embedded one signs with, and the one that is to sign next. */
-  keyIds?: { current: string; next?: string | undefined };
+  readonly keyIds?: { current: string; next?: string | undefined };
+  /** Has the embedded one sign with other keys. */
+  useKeys?(keys: IssuerKeys): void;
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
@@ -49,7 +52,14 @@ export interface TokenIssuer {
 /** Where tokens come from: the issuer elsewhere, or the embedded one. */
 export async function startIssuer(
   config: Config,
-  deps: { store: Store; proxies: TrustedProxies; log: Logger; clock: Clock },
+  deps: {
+    store: Store;
+    proxies: TrustedProxies;
+    log: Logger;
+    clock: Clock;
+    /** Of the embedded one; made and kept in the data directory, where they are left out. */
+    issuerKeys?: IssuerKeys | undefined;
+  },
 ): Promise<TokenIssuer> {
   const { store, proxies, log, clock } = deps;
   const { identity } = config;
@@ -77,6 +87,7 @@ export async function startIssuer(
     url,
     store,
     dataDir: config.dataDir,
+    keys: deps.issuerKeys,
     audience: identity.audiences[0] ?? 'andromeda',
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
@@ -87,13 +98,20 @@ export async function startIssuer(
     log,
     clock,
   });
+  let verifying = createLocalJWKSet(issuer.jwks);
   return {
     handle: issuer.handle,
     console: config.console && issuer.console,
     stop: () => issuer.stop(),
     url,
-    keys: createLocalJWKSet(issuer.jwks),
-    keyIds: issuer.keyIds,
+    keys: (...asked) => verifying(...asked),
+    get keyIds() {
+      return issuer.keyIds;
+    },
+    useKeys(keys) {
+      issuer.useKeys(keys);
+      verifying = createLocalJWKSet(issuer.jwks);
+    },
     tokenType: 'at+jwt',
     isSignInOver: issuer.isSignInOver,
     userinfo: async () => ({}),

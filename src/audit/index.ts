@@ -13,7 +13,7 @@ import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
 import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
-import { loadAuditKey } from './key.ts';
+import { type AuditKey, loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { startSender } from './sender.ts';
 import { createSigner } from './signer.ts';
@@ -33,7 +33,9 @@ export interface AuditConfig {
 
 export interface AuditDeps {
   store: Store;
+  /** Where the key is, made on first start; unless `key` is given. */
   dataDir: string;
+  key?: AuditKey | undefined;
   /** Left out: everything is kept. */
   retention?: RetentionSettings;
   log: Logger;
@@ -58,9 +60,9 @@ const minuteMs = 60_000;
 /** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
 export function startAudit(
   { signMs, file, syslog, webhook }: AuditConfig,
-  { store, dataDir, retention = {}, log, now }: AuditDeps,
+  { store, dataDir, retention = {}, log, now, ...given }: AuditDeps,
 ): Audit {
-  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const key = given.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const signer = createSigner(store, key, now);
   let failing = '';
 

@@ -21,10 +21,19 @@ export interface AuditKey {
 export function loadAuditKey(file: string): AuditKey {
   if (!existsSync(file)) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    const { privateKey } = generateKeyPairSync('ed25519');
-    writeWhole(file, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+    writeWhole(file, makeAuditKey());
   }
-  const key = readKey(file);
+  return parseAuditKey(readText(file), file);
+}
+
+/** A new key (PKCS #8 as PEM). */
+export function makeAuditKey(): string {
+  return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+/** Throws `invalid_state` with a sentence that begins with `name`. It quotes nothing of the text. */
+export function parseAuditKey(text: string, name: string): AuditKey {
+  const key = readKey(text, name);
   const publicKey = auditPublicKey(createPublicKey(key));
   const signed = (text: string) => ({
     key: publicKey,
@@ -38,15 +47,23 @@ export function loadAuditKey(file: string): AuditKey {
   };
 }
 
-function readKey(file: string): KeyObject {
+function readText(file: string): string {
   try {
-    const key = createPrivateKey(readFileSync(file));
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function readKey(text: string, name: string): KeyObject {
+  try {
+    const key = createPrivateKey(text);
     if (key.asymmetricKeyType === 'ed25519') return key;
   } catch {
     // What went wrong may quote the key.
   }
   throw new DomainError(
     'invalid_state',
-    `${file} holds no Ed25519 key. Restore it from a backup, or move it away: a new one is made then.`,
+    `${name} holds no Ed25519 key. Restore it from a backup, or move it away: a new one is made then.`,
   );
 }

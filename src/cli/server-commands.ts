@@ -50,6 +50,17 @@ export interface KeyOptions {
   force?: boolean;
 }
 
+/** The secrets in a shared database, on the host itself. */
+export interface SecretsOptions {
+  config?: string;
+}
+
+/** `from` and `to`: the files with the keys. */
+export interface RotateSecretsOptions extends SecretsOptions {
+  from: string;
+  to: string;
+}
+
 /** What only the server's folders can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
@@ -59,6 +70,10 @@ export interface ServerCommands {
   listKeys(options: KeyOptions): Promise<number>;
   /** Takes a step with one of the service's own keys. Resolves to the exit status. */
   stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number>;
+  /** Makes the key that secrets in a shared database are encrypted with. Resolves to the exit status. */
+  newSecretsKey(file: string): Promise<number>;
+  listSecrets(options: SecretsOptions): Promise<number>;
+  rotateSecrets(options: RotateSecretsOptions): Promise<number>;
   /** Writes the installation to a file, or to where the configuration keeps backups. Resolves to the exit status. */
   backup(
     file: string | undefined,

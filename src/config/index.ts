@@ -1,6 +1,7 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
 import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
+import type { SecretsKeys } from '../lib/secrets-key.ts';
 import { type AcmeConfig, acmeSchema, listAcmeFiles, type RawAcme, readAcme } from './acme.ts';
 import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
 import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAudit } from './audit.ts';
@@ -25,6 +26,7 @@ import {
 } from './listeners.ts';
 import { invalid, namedFiles, readFile } from './named-files.ts';
 import { refuseOutputInDataDir } from './output-paths.ts';
+import { readSecretsKey } from './secrets-key.ts';
 import { readSettings } from './settings-file.ts';
 import {
   listTracingFiles,
@@ -101,6 +103,10 @@ export interface Config {
   metrics: HttpConfig | undefined;
   /** Where the web console is; undefined: there is none. */
   console: HttpConfig | undefined;
+  /** The database that servers share; undefined: SQLite's file in the data directory. */
+  database: string | undefined;
+  /** What secrets in a shared database are encrypted with; undefined where there is none. */
+  secrets: SecretsKeys | undefined;
   /** A lab file for an empty database. */
   seed: string | undefined;
 }
@@ -142,6 +148,7 @@ interface RawConfig {
   acme?: RawAcme;
   metrics?: RawHttp;
   console?: RawHttp;
+  secretsKeyFile?: string;
   seed?: string;
 }
 
@@ -195,6 +202,7 @@ const schema = section({
   acme: acmeSchema,
   metrics: httpSchema,
   console: httpSchema,
+  secretsKeyFile: text,
   seed: text,
 });
 
@@ -221,6 +229,7 @@ function listNamedFiles(raw: RawConfig, file: string): string[] {
     ...listAuditFiles(audit),
     ...(backup ? listBackupFiles(backup) : []),
     ...listTracingFiles(tracing),
+    raw.secretsKeyFile,
     seed,
   ].filter((path) => path !== undefined);
   const here = dirname(resolve(file));
@@ -267,6 +276,8 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     tracing: raw.tracing && readTracing(raw.tracing, files),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     console: raw.console && readHttp(source, 'console', raw.console, 8083),
+    database: undefined as string | undefined,
+    secrets: readSecretsKey({ secretsKeyFile: raw.secretsKeyFile, isShared: false }, file, files),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), file, files) };

@@ -38,6 +38,8 @@ export interface ConsoleOptions {
   /** The clients that people are offered: which addresses, and what answers. */
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
+  /** What servers share that take back a browser which another of them sent to the issuer. */
+  consoleSecret?: Buffer | undefined;
   log: Logger;
   now(): number;
   uptime(): number;
@@ -49,7 +51,7 @@ export interface Console {
 }
 
 export function createConsole(options: ConsoleOptions): Console {
-  const { url, store, apis, authenticate, files, downloads, proxies, log, now, uptime } = options;
+  const { url, store, authenticate, log, now } = options;
   const issuer = createIssuerClient({
     ...options.issuer,
     redirectUri: `${url}/sign-in/callback`,
@@ -64,8 +66,7 @@ export function createConsole(options: ConsoleOptions): Console {
     now,
   });
   const events = createEvents({ store, sessions, log, now });
-  const routes = { url, store, apis, issuer, sessions, events, files, downloads, proxies, log, now, uptime };
-  const handle = createRoutes(routes);
+  const handle = createRoutes({ ...options, issuer, sessions, events });
   return {
     handle,
     async stop() {

@@ -23,6 +23,7 @@ export interface RoutesOptions {
   files: Files;
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
+  consoleSecret?: Buffer | undefined;
   log: Logger;
   now(): number;
   uptime(): number;

@@ -24,6 +24,8 @@ export interface SignInOptions {
   url: string;
   issuer: IssuerClient;
   sessions: Sessions;
+  /** What a browser's way through a sign-in is encrypted with, where several servers take it back; else each start makes one. */
+  consoleSecret?: Buffer | undefined;
   log: Logger;
   now(): number;
   uptime(): number;
@@ -41,7 +43,7 @@ const endWaitMs = 3_000;
 
 export function createSignInRoutes(options: SignInOptions): SignInRoutes {
   const { url: own, issuer, sessions, log, now, uptime } = options;
-  const travels = createTravels(own.startsWith('https:'), now);
+  const travels = createTravels(own.startsWith('https:'), options.consoleSecret ?? randomBytes(32), now);
   // Each asks the issuer something. By a clock that nobody sets, or a clock set back would shut everybody out.
   const begun = createRateLimit({ burst: 60, everyMs: 1000 }, uptime);
   const returns = createRateLimit({ burst: 5, everyMs: 30_000 }, uptime);
@@ -123,9 +125,7 @@ const mostAway = 5;
 const longestPath = 1_000;
 
 /** The sign-ins that a browser has under way: a cookie for each, so that no tab takes away what another is to bring back. */
-function createTravels(secure: boolean, now: () => number) {
-  // Of this process only: a sign-in that a restart interrupts begins again by itself.
-  const secret = randomBytes(32);
+function createTravels(secure: boolean, secret: Buffer, now: () => number) {
   const cookies = createConsoleCookies({
     name: 'andromeda-console-sign-in',
     secure,

@@ -75,3 +75,25 @@ export function takenUp(
     ...(next === undefined ? {} : { next: known(before?.next, next) }),
   };
 }
+
+/**
+ * What several servers have taken up, as one would have it that is the last of them: the next key only where each of them has it,
+ * and another key than `current` where one of them still uses it.
+ */
+export function combinedInUse(all: readonly KeysInUse[], current: string): KeysInUse | undefined {
+  const late = all.find((one) => one.current.id !== current) ?? all[0];
+  if (!late) return undefined;
+  const next = latest(all.map((one) => one.next));
+  return {
+    current: latest(all.map((one) => one.current)) ?? late.current,
+    ...(next && { next }),
+  };
+}
+
+/** The key that all have, since the last of them has it; undefined where they differ. */
+function latest(keys: readonly (KnownKey | undefined)[]): KnownKey | undefined {
+  const [first] = keys;
+  if (!first || keys.some((key) => key?.id !== first.id)) return undefined;
+  const since = keys.reduce((last, key) => (key && key.since > last ? key.since : last), first.since);
+  return { id: first.id, since };
+}

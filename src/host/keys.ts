@@ -2,43 +2,24 @@
  * `andromeda admin key`: the service's own keys, and how one takes the place of another. It works on the host, on the files of the
  * data directory, beside a service or without one; the service takes up what is there when it starts or is reloaded.
  */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { readConfig } from '../config/index.ts';
+import { type Config, readConfig } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
 import {
   type KeyKind,
-  type KeyRotationState,
   type KeyStep,
   type KnownKey,
   prematureKeyStep,
   refusalOfKeyStep,
 } from '../domain/key-rotation.ts';
-import {
-  announceSigningKey,
-  dropSigningKey,
-  loadKeys,
-  signingKeyIds,
-  switchSigningKey,
-  switchSigningKeyBack,
-} from '../identity/issuer/keys.ts';
-import { accessTokenSeconds, idTokenSeconds } from '../identity/issuer/lifetimes.ts';
 import { ownAccount } from '../lib/own-account.ts';
-import {
-  announceSshKey,
-  loadSshKeySet,
-  retireSshKey,
-  switchSshKey,
-  switchSshKeyBack,
-  withdrawSshKey,
-} from '../ssh/key-set.ts';
 import { appendAuditEntry } from '../store/audit.ts';
 import { openStore, type Store } from '../store/index.ts';
-import { readKeysInUse } from '../store/keys-in-use.ts';
 import { systemUserId } from '../store/people.ts';
 import { becomeOwnerOf } from './account.ts';
+import { type HeldKeys, type KeyHolder, keysInFiles, listHeldKeys, sharedKeys } from './held-keys.ts';
 import { findConfig } from './installation.ts';
 import { runCommand } from './run-command.ts';
+import { requireSecretsKey } from './secrets.ts';
 
 export interface KeyOptions {
   config?: string;
@@ -46,77 +27,60 @@ export interface KeyOptions {
   force?: boolean;
 }
 
-/** Clocks of those who check tokens differ by so much, as they allow. */
-const toleranceMs = 60_000;
-const signedMs = Math.max(accessTokenSeconds, idTokenSeconds) * 1000 + toleranceMs;
-const sshFiles = { host: 'gateway_host_ed25519', client: 'gateway_client_ed25519' };
-
 const titles: Record<KeyKind, string> = {
   host: 'host     what the SSH gateway shows to people',
   client: 'client   what the SSH gateway shows to login nodes',
   issuer: 'issuer   what the built-in sign-in signs tokens with',
 };
 
-/** What lies on disk of one kind. */
-interface HeldKeys extends KeyRotationState {
-  /** The lines of public keys, where somebody may need them. */
-  lines: Partial<Record<'next' | 'previous', string>>;
-}
-
 /** Prints which keys there are. Resolves to the exit status. */
 export function listKeys(options: KeyOptions): Promise<number> {
   return runCommand(async () => {
-    const dataDir = openInstallation(options);
-    const parts: string[] = [];
-    for (const kind of kindsOf(dataDir)) parts.push(describe(kind, await readHeld(dataDir, kind)));
-    return parts.join('\n');
+    const config = openInstallation(options);
+    const list = async (holder: KeyHolder) =>
+      (await listHeldKeys(holder)).map(([kind, held]) => describe(kind, held)).join('\n');
+    if (config.database === undefined) return list(keysInFiles(config.dataDir));
+    const secrets = requireSecretsKey(config);
+    await using opened = await openBeside(config);
+    return list(await sharedKeys({ ...config, secrets }, opened.store));
   });
 }
 
 /** Takes one step with one key, and writes it to the audit trail. Resolves to the exit status. */
 export function stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number> {
   return runCommand(async () => {
-    const dataDir = openInstallation(options);
-    if (!kindsOf(dataDir).includes(kind))
-      throw new DomainError('not_found', `There is no such key in ${dataDir} yet; the first start makes it.`);
-    const store = await openStore(dataDir, { beside: true });
-    try {
-      const before = await readHeld(dataDir, kind);
-      await refuse(step, kind, before, store, options.force ?? false);
-      // First: a change that nobody wrote down is worse than an entry about one that was cut off.
-      await writeEntry(store, step, kind, before);
-      await take(step, kind, dataDir);
-    } finally {
-      await store.close();
-    }
-    return `${describe(kind, await readHeld(dataDir, kind))}${nextSteps(step, kind)}`;
+    const config = openInstallation(options);
+    const secrets = config.database === undefined ? undefined : requireSecretsKey(config);
+    // Before the database is opened, which would make one.
+    if (!secrets && !(await keysInFiles(config.dataDir).read(kind))) throw noSuchKey(config);
+    await using opened = await openBeside(config);
+    const { store } = opened;
+    const holder = secrets ? await sharedKeys({ ...config, secrets }, store) : keysInFiles(config.dataDir);
+    const before = await holder.read(kind);
+    if (!before) throw noSuchKey(config);
+    await refuse(step, kind, before, store, options.force ?? false);
+    // First: a change that nobody wrote down is worse than an entry about one that was cut off.
+    await writeEntry(store, step, kind, before);
+    await holder.take(step, kind);
+    const after = (await holder.read(kind)) ?? before;
+    return `${describe(kind, after)}${nextSteps(step, kind, secrets !== undefined)}`;
   });
 }
 
-function openInstallation({ config }: KeyOptions): string {
-  const { dataDir } = readConfig(findConfig(config));
-  becomeOwnerOf(dataDir);
-  return dataDir;
+function openInstallation({ config }: KeyOptions): Config {
+  const read = readConfig(findConfig(config));
+  becomeOwnerOf(read.dataDir);
+  return read;
 }
 
-/** Of which there are any; the issuer's are made where it is used. */
-function kindsOf(dataDir: string): KeyKind[] {
-  const gateway = (['host', 'client'] as const).filter((kind) =>
-    existsSync(join(dataDir, 'keys', sshFiles[kind])),
-  );
-  return [...gateway, ...(existsSync(join(dataDir, 'issuer-keys.json')) ? (['issuer'] as const) : [])];
+async function openBeside({ dataDir, database }: Config): Promise<{ store: Store } & AsyncDisposable> {
+  const store = await openStore(dataDir, { beside: true, database });
+  return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 
-async function readHeld(dataDir: string, kind: KeyKind): Promise<HeldKeys> {
-  const inUse = readKeysInUse(dataDir)[kind];
-  if (kind === 'issuer') return { ...signingKeyIds(await loadKeys(dataDir)), inUse, signedMs, lines: {} };
-  const { fingerprint, next, previous } = loadSshKeySet(join(dataDir, 'keys', sshFiles[kind]));
-  const lines = {
-    ...(next && { next: next.publicKey }),
-    ...(previous && { previous: previous.publicKey }),
-  };
-  const ids = { current: fingerprint, next: next?.fingerprint, previous: previous?.fingerprint };
-  return { ...ids, inUse, signedMs: 0, lines };
+function noSuchKey({ dataDir, database }: Config): DomainError {
+  const where = database === undefined ? dataDir : 'the database';
+  return new DomainError('not_found', `There is no such key in ${where} yet; the first start makes it.`);
 }
 
 async function refuse(
@@ -161,40 +125,25 @@ function writeEntry(store: Store, step: KeyStep, kind: KeyKind, held: HeldKeys):
   );
 }
 
-async function take(step: KeyStep, kind: KeyKind, dataDir: string): Promise<void> {
-  if (kind === 'issuer') {
-    const steps: Record<KeyStep, () => Promise<void>> = {
-      announce: () => announceSigningKey(dataDir),
-      switch: () => switchSigningKey(dataDir),
-      back: () => switchSigningKeyBack(dataDir),
-      withdraw: () => dropSigningKey(dataDir, 'next'),
-      retire: () => dropSigningKey(dataDir, 'previous'),
-    };
-    return steps[step]();
-  }
-  const steps: Record<KeyStep, (file: string) => void> = {
-    announce: announceSshKey,
-    switch: switchSshKey,
-    back: switchSshKeyBack,
-    withdraw: withdrawSshKey,
-    retire: retireSshKey,
-  };
-  steps[step](join(dataDir, 'keys', sshFiles[kind]));
-}
-
-function describe(kind: KeyKind, { current, next, previous, inUse, lines }: HeldKeys): string {
+function describe(kind: KeyKind, held: HeldKeys): string {
+  const { current, next, previous, inUse, lines, file } = held;
   const since = (key: KnownKey | undefined, id: string) =>
     key?.id === id ? `since ${key.since}` : 'from the next reload or start on';
   const rows = [`  in use    ${current}   ${since(inUse?.current, current)}`];
   if (next !== undefined) rows.push(`  next      ${next}   announced ${since(inUse?.next, next)}`);
   if (previous !== undefined) rows.push(`  previous  ${previous}   holds until it is retired`);
   for (const line of Object.values(lines)) rows.push(`            ${line}`);
+  if (file !== undefined)
+    rows.push(`            of ${file}, which wins over the database on this server alone`);
   return `${titles[kind]}\n${rows.join('\n')}\n`;
 }
 
 const reload = 'systemctl reload andromeda';
+const reloadEach = `${reload}      (on every server, one after the other)`;
+const byItself = 'nothing: every server takes it up by itself, within a second';
 
-function nextSteps(step: KeyStep, kind: KeyKind): string {
+/** `isShared`: whether several servers may have the key. */
+function nextSteps(step: KeyStep, kind: KeyKind, isShared: boolean): string {
   const then: Record<KeyStep, string> = {
     announce: {
       host: `From then on clients learn it (UpdateHostKeys), and \`andromeda ssh\` knows both. When everybody has logged in once:
@@ -211,5 +160,6 @@ function nextSteps(step: KeyStep, kind: KeyKind): string {
         ? 'Take its line away from login nodes as well.'
         : 'From then on nobody is told of it any more.',
   };
-  return `\nNext:\n  ${reload}\n${then[step]}\n`;
+  const first = !isShared ? reload : kind === 'issuer' ? byItself : reloadEach;
+  return `\nNext:\n  ${first}\n${then[step]}\n`;
 }

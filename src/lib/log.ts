@@ -101,6 +101,11 @@ export interface LogEvents {
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 
+  /** A key that is a file here, and another in the database. */
+  'secrets.differ': { name: string; file: string; message: string };
+  /** Keys that were changed elsewhere, and cannot be taken up. */
+  'secrets.unreadable': { error: string };
+
   'clients.failed': { path: string; error: Thrown };
 
   'issuer.failed': { error: Thrown };

@@ -32,8 +32,15 @@ export function loadSshKey(file: string): SshKeyFile {
     writeWhole(file, made.privateKey);
   }
   const privateKey = readKeyFile(file);
+  const key = parseSshKey(privateKey);
+  if (key) return key;
+  throw unusable(file, 'it holds no private key in OpenSSH’s format that is without a passphrase');
+}
+
+/** A key in OpenSSH's format without a passphrase; undefined for anything else. */
+export function parseSshKey(privateKey: string): SshKeyFile | undefined {
   const blob = publicPartOf(privateKey);
-  if (!blob) throw unusable(file, 'it holds no private key in OpenSSH’s format that is without a passphrase');
+  if (!blob) return undefined;
   const type = blob.subarray(4, 4 + blob.readUInt32BE(0)).toString('latin1');
   return {
     privateKey,

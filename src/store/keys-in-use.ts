@@ -6,12 +6,12 @@ import { writeWhole } from '../lib/whole-file.ts';
 
 export type AllKeysInUse = Partial<Record<KeyKind, KeysInUse>>;
 
-/** Notes what a service has taken up that has just started. */
+/** Notes what a service has taken up that has just started. Returns it, with since when. */
 export function noteKeysInUse(
   dataDir: string,
   taken: Partial<Record<KeyKind, { current: string; next?: string | undefined }>>,
   now: number,
-): void {
+): AllKeysInUse {
   const before = readKeysInUse(dataDir);
   const at = new Date(now).toISOString();
   const after: AllKeysInUse = {};
@@ -19,9 +19,10 @@ export function noteKeysInUse(
     const ids = taken[kind];
     if (ids) after[kind] = takenUp(before[kind], { ...ids, at });
   }
-  if (JSON.stringify(after) === JSON.stringify(before)) return;
+  if (JSON.stringify(after) === JSON.stringify(before)) return after;
   mkdirSync(join(dataDir, 'keys'), { recursive: true, mode: 0o700 });
   writeWhole(fileOf(dataDir), `${JSON.stringify(after)}\n`);
+  return after;
 }
 
 /** Nothing for a kind of which nothing is known. */

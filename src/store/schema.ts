@@ -19,6 +19,7 @@ import type {
   MemberVersionTable,
   OrganizationUsernameTable,
 } from './membership-tables.ts';
+import type { SecretSchema } from './secret-tables.ts';
 import type { SessionSchema } from './session-tables.ts';
 import type { SignInSchema } from './sign-in-tables.ts';
 
@@ -309,7 +310,7 @@ export interface CounterTable {
   value: number;
 }
 
-export interface Schema extends SessionSchema, SignInSchema {
+export interface Schema extends SecretSchema, SessionSchema, SignInSchema {
   users: UserTable;
   identities: IdentityTable;
   staff_permissions: StaffPermissionTable;

@@ -24,6 +24,7 @@ import { organization } from './organization.ts';
 import { person } from './person.ts';
 import { purchase } from './purchase.ts';
 import { reservation } from './reservation.ts';
+import { addSecrets } from './secrets.ts';
 import { session } from './session.ts';
 
 const nouns = [
@@ -73,4 +74,5 @@ export function addAdmin(
     )
     .action(async (options: BootstrapOptions) => finish(await server.bootstrap(options, newPassword)));
   addKey(admin, server, finish);
+  addSecrets(admin, server, finish);
 }

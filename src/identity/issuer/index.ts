@@ -31,7 +31,7 @@ import { consoleAddresses, consoleClientId, docsClientId, issuerClients } from '
 import { sign } from './cookie.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device-pages.ts';
-import { loadKeys, publicKeys, signingKeyIds } from './keys.ts';
+import { type IssuerKeys, loadKeys, publicKeys, signingKeyIds } from './keys.ts';
 import { createKnownBrowsers } from './known-browser.ts';
 import { createRequestHandler } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
@@ -44,8 +44,9 @@ export interface IssuerOptions {
   /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
   url: string;
   store: Store;
-  /** Where the keys are, made on first start. */
+  /** Where the keys are, made on first start; unless `keys` are given. */
   dataDir: string;
+  keys?: IssuerKeys | undefined;
   /** The one audience of access tokens. */
   audience: string;
   cliClientId: string;
@@ -66,9 +67,11 @@ export interface IssuerOptions {
 export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** The public keys, as served at `jwks_uri`. */
-  jwks: JSONWebKeySet;
+  readonly jwks: JSONWebKeySet;
   /** The key that signs, and the one that is to sign next. */
-  keyIds: { current: string; next?: string | undefined };
+  readonly keyIds: { current: string; next?: string | undefined };
+  /** Signs with other keys from now on, which another server has put in place. What protects cookies stays. */
+  useKeys(keys: IssuerKeys): void;
   /** The client that the web console is. */
   console: { clientId: string; secret: string };
   /** Whether the password was changed since the sign-in that an access token of these claims is from. */
@@ -81,28 +84,25 @@ export interface Issuer {
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, dataDir, audience, cliClientId, kubernetesClientId, consoleUrl, log } = options;
-  const { now, uptime } = options.clock ?? createClock({});
-  const proxies = options.proxies ?? createTrustedProxies([]);
+  const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
   const cors = createCors(options.pageOrigins ?? []);
   const url = parseIssuerUrl(options.url);
-  const keys = await loadKeys(dataDir);
-  const jwks = publicKeys(keys);
-  // Both ends of it are in this process: nobody has to be told.
+  let keys = options.keys ?? (await loadKeys(dataDir));
+  // Both ends of it are in this process, or in another with the same keys: nobody has to be told.
   const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
-  const web =
-    consoleUrl === undefined ? undefined : { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
-  const clients = issuerClients(cliClientId, kubernetesClientId, web);
+  const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
+  const clients = issuerClients(cliClientId, kubernetesClientId, web || undefined);
   const secure = url.protocol === 'https:';
   const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
   const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
   const signIn = createSignIn(store.read, uptime);
-  const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
   const sweeper = startSweeper({ store, log });
 
   // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
   let opened: Promise<RequestListener> | undefined;
   function open(): Promise<RequestListener> {
     opened ??= import('./provider.ts').then(({ createProvider }) => {
+      const jwks = publicKeys(keys);
       const provider = createProvider({
         url,
         store,
@@ -128,6 +128,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
         uptime,
       });
       const library = provider.callback();
+      const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
       return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
     });
     return opened;
@@ -142,8 +143,16 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
           res.destroy();
         });
     },
-    jwks,
-    keyIds: signingKeyIds(keys),
+    get jwks() {
+      return publicKeys(keys);
+    },
+    get keyIds() {
+      return signingKeyIds(keys);
+    },
+    useKeys(next) {
+      keys = { ...next, cookie: keys.cookie };
+      opened = undefined;
+    },
     console: { clientId: consoleClientId, secret: consoleSecret },
     async isSignInOver(userId, claims) {
       const account = await findSignedIn(store.read, userId);

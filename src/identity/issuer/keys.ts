@@ -9,7 +9,11 @@ import { promisify } from 'node:util';
 import type { JWK } from 'jose';
 import { calculateJwkThumbprint } from 'jose';
 import { DomainError } from '../../domain/error.ts';
+import type { KeyStep } from '../../domain/key-rotation.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
+
+/** In the data directory. */
+export const issuerKeysFile = 'issuer-keys.json';
 
 export interface IssuerKeys {
   /** Private keys; the first one signs. */
@@ -34,33 +38,51 @@ export async function loadKeys(dataDir: string): Promise<IssuerKeys> {
     return keys;
   }
   await chmod(file, 0o600);
-  return parse(text, file);
+  return parseKeys(text, file);
 }
 
 /** Makes the key that is to sign next. */
 export async function announceSigningKey(dataDir: string): Promise<void> {
-  const keys = await loadKeys(dataDir);
-  writeKeys(dataDir, { ...keys, next: await makeSigningKey() });
+  await stepFile(dataDir, 'announce');
 }
 
 /** Has the next key sign, and keeps the one before. Does nothing where there is no next one. */
 export async function switchSigningKey(dataDir: string): Promise<void> {
-  const { next, signing, cookie } = await loadKeys(dataDir);
-  const [previous, ...others] = signing;
-  if (next && previous) writeKeys(dataDir, { signing: [next, ...others], previous, cookie });
+  await stepFile(dataDir, 'switch');
 }
 
 /** Has the key from before sign again; the one that signed is the next one again. */
 export async function switchSigningKeyBack(dataDir: string): Promise<void> {
-  const { previous, signing, cookie } = await loadKeys(dataDir);
-  const [next, ...others] = signing;
-  if (next && previous) writeKeys(dataDir, { signing: [previous, ...others], next, cookie });
+  await stepFile(dataDir, 'back');
 }
 
 /** Drops the next key, or the one from before. */
 export async function dropSigningKey(dataDir: string, which: 'next' | 'previous'): Promise<void> {
-  const { [which]: _, ...keys } = await loadKeys(dataDir);
-  writeKeys(dataDir, keys);
+  await stepFile(dataDir, which === 'next' ? 'withdraw' : 'retire');
+}
+
+async function stepFile(dataDir: string, step: KeyStep): Promise<void> {
+  const keys = await loadKeys(dataDir);
+  const stepped = stepSigningKeys(step, keys, step === 'announce' ? await makeSigningKey() : undefined);
+  if (stepped !== keys) writeKeys(dataDir, stepped);
+}
+
+/** What a step makes of the keys: the same ones where it has nothing to do. `made`: the key that is announced. */
+export function stepSigningKeys(step: KeyStep, keys: IssuerKeys, made: JWK | undefined): IssuerKeys {
+  const { signing, next, previous, cookie } = keys;
+  const [current, ...others] = signing;
+  switch (step) {
+    case 'announce':
+      return made ? { ...keys, next: made } : keys;
+    case 'switch':
+      return next && current ? { signing: [next, ...others], previous: current, cookie } : keys;
+    case 'back':
+      return previous && current ? { signing: [previous, ...others], next: current, cookie } : keys;
+    case 'withdraw':
+      return { signing, ...(previous && { previous }), cookie };
+    case 'retire':
+      return { signing, ...(next && { next }), cookie };
+  }
 }
 
 /** By their `kid`. */
@@ -74,11 +96,16 @@ export function allSigningKeys({ signing, next, previous }: IssuerKeys): JWK[] {
 }
 
 function fileOf(dataDir: string): string {
-  return join(dataDir, 'issuer-keys.json');
+  return join(dataDir, issuerKeysFile);
 }
 
 function writeKeys(dataDir: string, keys: IssuerKeys): void {
-  writeWhole(fileOf(dataDir), `${JSON.stringify(keys)}\n`);
+  writeWhole(fileOf(dataDir), keysText(keys));
+}
+
+/** Keys as they are kept. */
+export function keysText(keys: IssuerKeys): string {
+  return `${JSON.stringify(keys)}\n`;
 }
 
 /** The public half, as the JWKS endpoint shows it. */
@@ -88,18 +115,19 @@ export function publicKeys(keys: IssuerKeys): { keys: JWK[] } {
   };
 }
 
-async function makeKeys(): Promise<IssuerKeys> {
+export async function makeKeys(): Promise<IssuerKeys> {
   return { signing: [await makeSigningKey()], cookie: randomBytes(32).toString('base64url') };
 }
 
 /** RSA and RS256, because that is what the Kubernetes API server accepts by default. */
-async function makeSigningKey(): Promise<JWK> {
+export async function makeSigningKey(): Promise<JWK> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
   const jwk: JWK = privateKey.export({ format: 'jwk' });
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: 'RS256', use: 'sig' };
 }
 
-function parse(text: string, file: string): IssuerKeys {
+/** Throws `invalid_state` with a sentence that begins with `name`. It quotes nothing of the text. */
+export function parseKeys(text: string, name: string): IssuerKeys {
   try {
     const { signing, next, previous, cookie } = JSON.parse(text) as Partial<IssuerKeys>;
     if (Array.isArray(signing) && signing[0]?.d && typeof cookie === 'string' && cookie.length >= 43) {
@@ -110,6 +138,6 @@ function parse(text: string, file: string): IssuerKeys {
   }
   throw new DomainError(
     'invalid_state',
-    `${file} is not a file of the embedded issuer's keys. Restore it from a backup, or remove it: new keys are made and everybody signs in again.`,
+    `${name} is not a file of the embedded issuer's keys. Restore it from a backup, or remove it: new keys are made and everybody signs in again.`,
   );
 }

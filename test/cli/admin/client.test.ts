@@ -64,6 +64,7 @@ test('every admin command explains itself, with an example', () => {
     ...['key', 'sshd'].map((verb) => `gateway ${verb}`),
     'bootstrap',
     ...['list', 'announce', 'switch', 'back', 'withdraw', 'retire'].map((verb) => `key ${verb}`),
+    ...['new-key', 'list', 'rotate'].map((verb) => `secrets ${verb}`),
   ]);
 });
 

@@ -10,6 +10,7 @@ import { hostRows, type ScriptScope } from './desired.ts';
 import { type Facts, type KnownLogins, readFacts } from './facts.ts';
 import { createHostRecord, type HostRecord, type LeftHost } from './host-record.ts';
 import { type Host, hostsOf, type LoginNode, loginNodesOf } from './hosts.ts';
+import type { SharedKnownHosts } from './known-hosts.ts';
 import { type Row, scriptOf } from './script.ts';
 import { createShell, HostError, type Shell } from './shell.ts';
 
@@ -17,6 +18,8 @@ export interface SlurmOptions extends ScriptScope {
   name: string;
   /** Where this cluster's files are kept here. */
   dataDir: string;
+  /** Host keys that are kept with other servers; left out: they are kept here. */
+  knownHosts?: SharedKnownHosts | undefined;
   /** Notifies the gateway that a login node (`host:port`) is about to restart. */
   endSessions(loginNode: string): void;
   log: Logger;
@@ -58,6 +61,7 @@ export class SlurmCluster {
       user: this.settings.manage?.user ?? 'root',
       identityFile: this.settings.manage?.identityFile,
       directory,
+      knownHosts: options.knownHosts,
       timeoutMs: scriptTimeoutMs,
     });
   }

@@ -3,9 +3,9 @@
  * on standard input, so that nothing of it stands in an argument list, and one connection is one round trip.
  */
 import { spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import type { Host } from './hosts.ts';
+import { createKnownHosts, type SharedKnownHosts } from './known-hosts.ts';
 
 /** `isUnreachable`: the host does not answer, which passes. Everything else must be mended by a person. */
 export class HostError extends Error {
@@ -31,6 +31,8 @@ export interface ShellOptions {
   identityFile: string | undefined;
   /** Where host keys are kept: the pinned ones, and for hosts without one the key that they first showed. */
   directory: string;
+  /** With the other servers of a database, where there can be any. */
+  knownHosts?: SharedKnownHosts | undefined;
   /** How long one script may take. */
   timeoutMs: number;
 }
@@ -39,42 +41,50 @@ const maxOutputBytes = 16 * 1024 * 1024;
 
 export function createShell(options: ShellOptions): Shell {
   let runs = 0;
+  const known = createKnownHosts(options.directory, options.knownHosts);
   return {
     get runs() {
       return runs;
     },
     async run(host, script, signal, connectTimeout) {
       runs += 1;
-      const [program = '', ...args] = await commandFor(host, options, connectTimeout);
-      return execute(
-        host,
-        [program, ...args],
-        script,
-        AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]),
-      );
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(options.timeoutMs)]);
+      if (!host.reach) return execute(host, localCommand(), script, limit);
+      await mkdir(options.directory, { recursive: true, mode: 0o700 });
+      const alias = host.address.replace(/[^A-Za-z0-9._-]/g, '_');
+      const prepared = await known.prepare(alias, host.reach.hostKey);
+      const command = remoteCommand(host.reach, options, { alias, ...prepared, connectTimeout });
+      try {
+        return await execute(host, command, script, limit);
+      } finally {
+        await known.keep(alias, prepared);
+      }
     },
   };
 }
 
-async function commandFor(
-  host: Host,
-  { user, identityFile, directory }: ShellOptions,
-  connectTimeout: number,
-): Promise<string[]> {
-  if (!host.reach) return process.getuid?.() === 0 ? ['sh', '-s'] : ['sudo', '-n', 'sh', '-s'];
-  const { host: name, port, hostKey } = host.reach;
-  const alias = host.address.replace(/[^A-Za-z0-9._-]/g, '_');
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const known = join(directory, hostKey === undefined ? 'known_hosts.met' : `${alias}.pin`);
-  if (hostKey !== undefined) await writeFile(known, `${alias} ${hostKey}\n`, { mode: 0o600 });
+function localCommand(): string[] {
+  return process.getuid?.() === 0 ? ['sh', '-s'] : ['sudo', '-n', 'sh', '-s'];
+}
+
+function remoteCommand(
+  { host: name, port }: NonNullable<Host['reach']>,
+  { user, identityFile }: ShellOptions,
+  {
+    alias,
+    file,
+    takesNew,
+    connectTimeout,
+  }: { alias: string; file: string; takesNew: boolean; connectTimeout: number },
+): string[] {
   const settings = {
     BatchMode: 'yes',
     IdentitiesOnly: 'yes',
     IdentityAgent: 'none',
     IdentityFile: quoted(identityFile ?? ''),
     PreferredAuthentications: 'publickey',
-    StrictHostKeyChecking: hostKey === undefined ? 'accept-new' : 'yes',
-    UserKnownHostsFile: quoted(known),
+    StrictHostKeyChecking: takesNew ? 'accept-new' : 'yes',
+    UserKnownHostsFile: quoted(file),
     GlobalKnownHostsFile: '/dev/null',
     HostKeyAlias: alias,
     CheckHostIP: 'no',

@@ -1,0 +1,53 @@
+/** The key that secrets in the database are encrypted with, which is never in the database itself. */
+import { createHash, randomBytes } from 'node:crypto';
+import { DomainError } from '../domain/error.ts';
+
+export interface SecretsKey {
+  /** By which a secret says what it is encrypted with. It says nothing of the key. */
+  id: string;
+  /** 32 bytes. */
+  key: Buffer;
+}
+
+/** The key that encrypts, and those that still decrypt while it takes their place. */
+export interface SecretsKeys {
+  /** Where they are from, as the subject of a sentence. */
+  source: string;
+  /** The first one encrypts. */
+  keys: readonly [SecretsKey, ...SecretsKey[]];
+  /** The same source as it is now. */
+  reread(): SecretsKeys;
+}
+
+export const secretsKeyVariable = 'ANDROMEDA_SECRETS_KEY';
+
+/** More than one only while one takes the place of the other. */
+const most = 4;
+const form = /^[A-Za-z0-9+/]{43}=$/;
+
+/** The keys of a text, one a line. Throws `invalid_request` with a sentence, which quotes nothing of it. */
+export function parseSecretsKeys(text: string, source: string, reread: () => SecretsKeys): SecretsKeys {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const [first, ...others] = lines.map(keyOf);
+  if (!first || others.length >= most || lines.some((line) => !form.test(line)))
+    throw new DomainError(
+      'invalid_request',
+      `${source} must hold one key a line, at most ${most}: 32 random bytes in base64. Make one with \`andromeda admin secrets new-key FILE\`, or: (umask 077; openssl rand -base64 32 > FILE)`,
+    );
+  return { source, keys: [first, ...others], reread };
+}
+
+/** A new key as a file has it. */
+export function makeSecretsKey(): string {
+  return `${randomBytes(32).toString('base64')}\n`;
+}
+
+/** The ID that a key of this text has. */
+function keyOf(line: string): SecretsKey {
+  const key = Buffer.from(line, 'base64');
+  const id = createHash('sha256').update('andromeda secrets key\n').update(key).digest('hex').slice(0, 16);
+  return { id, key };
+}
