@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setPassword } from '../../src/store/passwords.ts';
 import { findPersonByEmail } from '../../src/store/people.ts';
 import { adaHash, ada as person } from '../identity/issuer/harness.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { physics, startTestApp, type TestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 
 export const password = person.password;
@@ -24,8 +24,10 @@ export async function startConsoleApp(options: Parameters<typeof startTestApp>[0
     identity: { issuer: undefined, embedded: { listen: `127.0.0.1:${issuerPort}` }, ...options.identity },
     config: { console: { listen: `127.0.0.1:${consolePort}` }, ...options.config },
   });
-  for (const name of ['ada', 'bob', 'eve', 'root']) {
-    const found = await findPersonByEmail(test.app.store.read, `${name}@physics.example`);
+  const { users = [], organizations = [] } = options.lab ?? physics;
+  const people = [...users, ...organizations.flatMap(({ members = [] }) => members)];
+  for (const email of new Set(people.map((one) => one.email))) {
+    const found = await findPersonByEmail(test.app.store.read, email);
     if (found) await test.app.store.write((tx) => setPassword(tx, { userId: found.id, hash: adaHash }));
   }
   return { test, url, issuerUrl, [Symbol.asyncDispose]: () => test[Symbol.asyncDispose]() };

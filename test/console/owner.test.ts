@@ -341,7 +341,7 @@ test('who reaches what, by which way and until when: people, one person, one clu
     await show(page, `/members/${bob}`);
     await page.getByText('This needs the permission members.manage').waitFor();
     await show(page, `/clusters/${alpha}/people`);
-    await page.getByText('sees who reaches a cluster').waitFor();
+    await page.getByText('This needs the permission members.manage').waitFor();
   });
 });
 

@@ -1,32 +1,67 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useLocation, useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, Outlet, useLocation, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
 import { giveNotice, notice, watchNotice } from './notice.ts';
 import { holdsStaff } from './operator.ts';
-import { Loaded } from './parts/page.tsx';
+import { Empty, Loaded, Page } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
-import { readClusters, readMe, readOrganization, readOwnPermissions, readRequests } from './reads.ts';
+import {
+  readClusters,
+  readMe,
+  readMemberAccess,
+  readOrganization,
+  readOwnPermissions,
+  readRequests,
+} from './reads.ts';
+import { refusalOf } from './refusals.ts';
 import { menu } from './routes.tsx';
-import { type Me, type Who, WhoContext, whoIs } from './who.tsx';
+import { type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
   const me = useQuery(readMe());
-  return <Loaded of={me}>{(known) => <Framed me={known} />}</Loaded>;
+  return <Loaded of={me}>{(known) => <Known me={known} />}</Loaded>;
 }
 
-function Framed({ me }: { me: Me }) {
+/** What somebody may do is known before any page asks for what may be refused. */
+function Known({ me }: { me: Me }) {
   const { org } = useSearch({ from: '/frame' });
   // Not before it is known that somebody is signed in.
   useEffect(() => {
     noteSignedIn();
     listen(queryClient);
   }, []);
+  const membership = membershipIn(me, org);
+  const { org_id: orgID = '', role } = membership ?? {};
+  const held = useQuery({ ...readOwnPermissions(orgID, me.user.id), enabled: role === 'member' });
+  const { permissions: granted = [] } = held.data ?? {};
+  // Without a permission, a grant shows a cluster all the same.
+  const needsGrants =
+    held.data !== undefined && !granted.includes('clusters.read') && !holdsStaff({ me }, 'staff.read');
+  const reach = useQuery({ ...readMemberAccess(orgID, me.user.id), enabled: needsGrants });
+  const ways = reach.data?.people.flatMap(({ clusters }) => clusters.flatMap((one) => one.ways)) ?? [];
+  const who = whoIs(
+    me,
+    membership,
+    granted,
+    ways.some(({ by }) => by === 'grant'),
+  );
+  if (role === 'member' && held.data === undefined) return <Loaded of={held}>{() => null}</Loaded>;
+  if (needsGrants && reach.data === undefined) return <Loaded of={reach}>{() => null}</Loaded>;
+  return <Framed who={who} />;
+}
+
+function Framed({ who }: { who: Who }) {
+  const { me, isDecider } = who;
   const { pathname } = useLocation();
+  // Of the page that is shown: the address is ahead of it while that is loaded.
+  const shown = useMatches().at(-1);
+  const { people = '' } = (shown?.search ?? {}) as { people?: string };
+  const refusal = refusalOf(shown?.pathname ?? '/', people, who);
   const menuElement = useRef<HTMLElement>(null);
   // On a narrow screen the menu is a row that scrolls.
   // biome-ignore lint/correctness/useExhaustiveDependencies: which link is the current one changes with the address
@@ -34,16 +69,11 @@ function Framed({ me }: { me: Me }) {
     const current = menuElement.current?.querySelector('[aria-current]');
     current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [pathname]);
-  const known = whoIs(me, org);
-  const isMember = known.membership?.role === 'member';
-  const held = useQuery({ ...readOwnPermissions(known.orgID, me.user.id), enabled: isMember });
-  const isDecider = known.isManager || (held.data?.permissions.includes('members.manage') ?? false);
-  const who = { ...known, isDecider };
   const waiting = useQuery({ ...readRequests(who.orgID), enabled: isDecider });
   const count = waiting.data?.requests.length ?? 0;
   const [open, setOpen] = useState<'palette' | 'help'>();
   const items = menu.filter((item) => item.isFor(who));
-  const clusters = useQuery({ ...readClusters(who.orgID), enabled: who.orgID !== '' });
+  const clusters = useQuery(readClusters(who));
   const places = [
     ...items,
     ...(holdsStaff(who, 'staff.read') ? installationPages.slice(1) : []),
@@ -97,7 +127,13 @@ function Framed({ me }: { me: Me }) {
         </header>
         <main id="page" tabIndex={-1}>
           <Notice />
-          <Outlet />
+          {refusal ? (
+            <Page title={refusal.title} sentence="You may not see this page.">
+              <Empty>{refusal.why}</Empty>
+            </Page>
+          ) : (
+            <Outlet />
+          )}
         </main>
       </div>
       <Keys places={places} open={open} setOpen={setOpen} />

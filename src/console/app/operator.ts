@@ -10,7 +10,7 @@ export type Session = components['schemas']['Session'];
 type StaffKey = Who['me']['staff_keys'][number];
 
 /** Whether the person holds the key, by itself or within `staff.operate`. The APIs decide; this spares a dead end. */
-export function holdsStaff({ me: { staff_keys: held } }: Who, key: StaffKey): boolean {
+export function holdsStaff({ me: { staff_keys: held } }: Pick<Who, 'me'>, key: StaffKey): boolean {
   return held.includes(key) || held.includes('staff.operate');
 }
 

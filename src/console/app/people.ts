@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../api/business.ts';
 import { bodyOf, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
+import type { Who } from './who.tsx';
 
 export type Person = components['schemas']['MemberAccess'];
 export type OnCluster = components['schemas']['AccessToCluster'];
@@ -29,22 +30,24 @@ function topicsOf(clusterIds: readonly string[]): string[] {
 }
 
 /** Null for who may not grant. */
-export const readGrants = (orgID: string) =>
+export const readGrants = ({ orgID, isDecider }: Who) =>
   queryOptions({
-    queryKey: ['grants', orgID],
+    queryKey: ['grants', orgID, isDecider],
     meta: { topics: [`members/${orgID}`, `organization/${orgID}`, 'me', 'installation'] },
     queryFn: async () => {
+      if (!isDecider) return null;
       const answer = await business.GET('/organizations/{orgID}/grants', { params: { path: { orgID } } });
       return answer.response.status === 403 ? null : bodyOf(answer).grants;
     },
   });
 
-/** The access list of a Slurm cluster; null where there is none. */
-export const readAccessList = (orgID: string, clusterID: string) =>
+/** The access list of a Slurm cluster; null where there is none, and for who may not see clusters. */
+export const readAccessList = ({ orgID, permissions }: Who, clusterID: string) =>
   queryOptions({
-    queryKey: ['access-list', orgID, clusterID],
+    queryKey: ['access-list', orgID, clusterID, permissions.has('clusters.read')],
     meta: { topics: [`members/${orgID}`, `cluster/${clusterID}`, 'me'] },
     queryFn: async () => {
+      if (!permissions.has('clusters.read')) return null;
       const params = { path: { orgID, clusterID } };
       const answer = await business.GET('/organizations/{orgID}/clusters/{clusterID}/access', { params });
       return answer.response.status === 404 ? null : bodyOf(answer);

@@ -1,6 +1,7 @@
 /** Everything that pages read, each with the topics that make it be read again (src/console/topics.ts). */
 import { queryOptions } from '@tanstack/react-query';
 import { bodyOf, business, notePerson, own, platform } from './api.ts';
+import type { Who } from './who.tsx';
 
 function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
@@ -21,9 +22,10 @@ export const readOrganization = (orgID: string) =>
   );
 
 /** Of the Platform API, every page of the list; empty for who may see none. */
-export const readClusters = (orgID: string) =>
-  read(['clusters', orgID], ['me', `organization/${orgID}`], async () => {
+export const readClusters = ({ orgID, seesClusters }: Who) =>
+  read(['clusters', orgID, seesClusters], ['me', `organization/${orgID}`], async () => {
     const items: ClusterItem[] = [];
+    if (!seesClusters) return items;
     let after: string | undefined;
     do {
       const query = { businessOrgId: orgID, limit: 200, ...(after !== undefined && { after }) };
@@ -45,12 +47,17 @@ async function readOneCluster(clusterId: string, businessOrgId: string) {
 export const readCluster = (clusterId: string, orgID: string) =>
   read(['cluster', clusterId, orgID], [`cluster/${clusterId}`, 'me'], () => readOneCluster(clusterId, orgID));
 
-/** Undefined where the person has no `clusters.ssh`. */
-export const readSshAccess = (clusterId: string, organizationId: string, keyFingerprint?: string) =>
+/** Null where the person has no `clusters.ssh`. */
+export const readSshAccess = (
+  clusterId: string,
+  { orgID: organizationId, permissions }: Who,
+  keyFingerprint?: string,
+) =>
   read(
-    ['ssh-access', clusterId, organizationId, keyFingerprint],
+    ['ssh-access', clusterId, organizationId, keyFingerprint, permissions.has('clusters.ssh')],
     [`cluster/${clusterId}`, 'me', `organization/${organizationId}`],
     async () => {
+      if (!permissions.has('clusters.ssh')) return null;
       const query = { organizationId, ...(keyFingerprint !== undefined && { keyFingerprint }) };
       const params = { path: { clusterId }, query };
       const answer = await platform.GET('/clusters/{clusterId}/ssh-access', { params });
@@ -99,12 +106,19 @@ export const readUsage = (clusterId: string, businessOrgId: string) =>
 export type Usage = Awaited<ReturnType<NonNullable<ReturnType<typeof readUsage>['queryFn']>>>;
 
 /** Of an organization; null for who may not see reservations. Read again with the cluster that they are shown with. */
-export const readReservations = (orgID: string, clusterId: string) =>
-  read(['reservations', orgID, clusterId], [`cluster/${clusterId}`, 'me'], async () => {
-    const answer = await business.GET('/organizations/{orgID}/reservations', { params: { path: { orgID } } });
-    if (answer.response.status === 403 || answer.response.status === 404) return null;
-    return bodyOf(answer).reservations;
-  });
+export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
+  read(
+    ['reservations', orgID, clusterId, permissions.has('reservations.read')],
+    [`cluster/${clusterId}`, 'me'],
+    async () => {
+      if (!permissions.has('reservations.read')) return null;
+      const answer = await business.GET('/organizations/{orgID}/reservations', {
+        params: { path: { orgID } },
+      });
+      if (answer.response.status === 403 || answer.response.status === 404) return null;
+      return bodyOf(answer).reservations;
+    },
+  );
 
 export interface BrowserSession {
   id: string;
@@ -154,8 +168,9 @@ export const readMemberAccess = (orgID: string, userID: string) =>
   });
 
 /** Null for who may not grant. */
-export const readMemberPermissions = (orgID: string) =>
-  read(['member-permissions', orgID], [`members/${orgID}`, 'me'], async () => {
+export const readMemberPermissions = ({ orgID, isDecider }: Who) =>
+  read(['member-permissions', orgID, isDecider], [`members/${orgID}`, 'me'], async () => {
+    if (!isDecider) return null;
     const answer = await business.GET('/organizations/{orgID}/permissions', { params: { path: { orgID } } });
     return answer.response.status === 403 ? null : bodyOf(answer);
   });

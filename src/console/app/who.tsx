@@ -1,6 +1,8 @@
 /** Who is signed in, and the organization that the page is about. */
 import { createContext, useContext } from 'react';
 import type { components } from '../../api/business.ts';
+import { effectivePermissions } from '../../domain/permission.ts';
+import { holdsStaff } from './operator.ts';
 
 export type Me = components['schemas']['Me'];
 export type Membership = components['schemas']['Membership'];
@@ -11,6 +13,10 @@ export interface Who {
   membership: Membership | undefined;
   /** The organization's ID; empty for who belongs to none. */
   orgID: string;
+  /** What they may do in it, inclusions followed. */
+  permissions: ReadonlySet<string>;
+  /** Whether there may be a cluster of it that they see. */
+  seesClusters: boolean;
   /** Owner or admin. */
   isManager: boolean;
   /** May set permissions of others. */
@@ -26,16 +32,28 @@ export function useWho(): Who {
   return who;
 }
 
-export function whoIs(me: Me, org: string | undefined): Who {
-  const { memberships } = me;
-  const membership =
-    memberships.find(({ org_id: id }) => id === (org ?? me.default_org_id)) ?? memberships[0];
-  return {
+/** The membership that a page is about; undefined for who belongs to no organization. */
+export function membershipIn({ memberships, default_org_id: usual }: Me, org: string | undefined) {
+  return memberships.find(({ org_id: id }) => id === (org ?? usual)) ?? memberships[0];
+}
+
+/** `granted`: what a member was granted; `reaches`: whether they hold a grant on a cluster. */
+export function whoIs(
+  me: Me,
+  membership: Membership | undefined,
+  granted: readonly string[],
+  reaches: boolean,
+): Who {
+  const permissions = membership ? effectivePermissions(membership.role, granted) : new Set<string>();
+  const who = {
     me,
     membership,
     orgID: membership?.org_id ?? '',
+    permissions,
     isManager: membership !== undefined && membership.role !== 'member',
-    isDecider: false,
+    isDecider: permissions.has('members.manage'),
     isStaff: me.staff_keys.length > 0,
   };
+  const seesAll = permissions.has('clusters.read') || holdsStaff(who, 'staff.read');
+  return { ...who, seesClusters: membership !== undefined && (seesAll || reaches) };
 }

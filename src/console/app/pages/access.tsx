@@ -21,8 +21,7 @@ import { obstacleOf } from '../ssh.ts';
 import { useWho } from '../who.tsx';
 
 export function AccessPage() {
-  const { orgID } = useWho();
-  const clusters = useQuery(readClusters(orgID));
+  const clusters = useQuery(readClusters(useWho()));
   const [wish, setWish] = useState<Wish>();
   return (
     <Page title="My access" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
@@ -43,8 +42,8 @@ export function AccessPage() {
 }
 
 function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
-  const { orgID } = useWho();
-  const answers = useQueries({ queries: clusters.map(({ id }) => readSshAccess(id, orgID)) });
+  const who = useWho();
+  const answers = useQueries({ queries: clusters.map(({ id }) => readSshAccess(id, who)) });
   if (answers.some(({ data }) => data === undefined)) return <>Looking…</>;
   const withLogins = answers.map(({ data }) => data).filter((one) => one && one.hostname !== '');
   const ready = withLogins.filter((one) => one?.ready).length;
@@ -60,9 +59,10 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
 }
 
 function ClusterAccess({ cluster, ask }: { cluster: ClusterItem; ask: (wish: Wish) => void }) {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const { name } = cluster.spec;
-  const access = useQuery(readSshAccess(cluster.id, orgID));
+  const access = useQuery(readSshAccess(cluster.id, who));
   const keys = useQuery(readKeys());
   const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
   return (

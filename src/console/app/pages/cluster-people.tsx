@@ -34,11 +34,12 @@ interface Row {
 }
 
 export function ClusterPeoplePage() {
-  const { orgID, me } = useWho();
+  const who = useWho();
+  const { orgID, me } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
   // What this page needs to know of the cluster, it reads of its own reader.
   const own = useQuery(readAccessOf(orgID, [me.user.id], [clusterId]));
-  const permissions = useQuery(readMemberPermissions(orgID));
+  const permissions = useQuery(readMemberPermissions(who));
   const delivery = own.data?.clusters.find((one) => one.cluster_id === clusterId);
   return (
     <Page
@@ -79,12 +80,13 @@ export function ClusterPeoplePage() {
 }
 
 function People({ delivery, sides }: { delivery: Delivery; sides: { slurm: boolean; kubernetes: boolean } }) {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const clusterId = delivery.cluster_id;
   const members = useQuery(readMembers(orgID));
-  const permissions = useQuery(readMemberPermissions(orgID));
-  const grants = useQuery(readGrants(orgID));
-  const list = useQuery({ ...readAccessList(orgID, clusterId), enabled: sides.slurm });
+  const permissions = useQuery(readMemberPermissions(who));
+  const grants = useQuery(readGrants(who));
+  const list = useQuery({ ...readAccessList(who, clusterId), enabled: sides.slurm });
   const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));
   const here = (grants.data ?? []).filter(({ grant }) => grant.resource_id === clusterId);
   const accounts = new Map(list.data?.users.map((one) => [one.user_id, one.desired_login_state]));

@@ -9,7 +9,15 @@ import { Reservations } from '../parts/reservations.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
-import { type Machine, readCluster, readMachines, readOptions, readUsage, type Usage } from '../reads.ts';
+import {
+  type Machine,
+  readCluster,
+  readClusters,
+  readMachines,
+  readOptions,
+  readUsage,
+  type Usage,
+} from '../reads.ts';
 import { useWho } from '../who.tsx';
 import { Lifecycle } from './clusters.tsx';
 
@@ -17,8 +25,25 @@ type Options = components['schemas']['ClusterOptions'];
 type Condition = components['schemas']['Condition'];
 
 export function ClusterPage() {
-  const { orgID, membership } = useWho();
+  const clusters = useQuery(readClusters(useWho()));
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId' });
+  const id = clusterId.toLowerCase();
+  if (clusters.data?.some((one) => one.id === id)) return <Cluster clusterId={id} />;
+  return (
+    <Page title="Cluster">
+      <Loaded of={clusters}>
+        {() => (
+          <Empty action={<Link to="/clusters">Clusters</Link>}>
+            Your organization has no such cluster that you may see.
+          </Empty>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Cluster({ clusterId }: { clusterId: string }) {
+  const { orgID, membership } = useWho();
   const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
   const navigate = useNavigate({ from: '/clusters/$clusterId' });
   const cluster = useQuery(readCluster(clusterId, orgID));

@@ -10,8 +10,7 @@ import { type ClusterItem, readClusters, readOptions, readUsage } from '../reads
 import { useWho } from '../who.tsx';
 
 export function ClustersPage() {
-  const { orgID } = useWho();
-  const clusters = useQuery(readClusters(orgID));
+  const clusters = useQuery(readClusters(useWho()));
   return (
     <Page title="Clusters" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
       <Loaded of={clusters}>

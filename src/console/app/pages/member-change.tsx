@@ -11,10 +11,11 @@ import { readClusters } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function MemberChangePage() {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const { people = '' } = useSearch({ from: '/frame/members/change' });
   const ids = people.split(',').filter(Boolean);
-  const clusters = useQuery(readClusters(orgID));
+  const clusters = useQuery(readClusters(who));
   const access = useQuery({
     ...readAccessOf(orgID, ids, clusters.data?.map(({ id }) => id) ?? []),
     enabled: ids.length > 0 && clusters.data !== undefined,

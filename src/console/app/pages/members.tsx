@@ -46,11 +46,12 @@ function wayTo(key: string, { member, granted = [] }: Row, catalog: readonly Per
 const ways = { role: 'by role', granted: 'granted', included: 'included in another' } as const;
 
 export function MembersPage() {
-  const { orgID, isManager } = useWho();
+  const who = useWho();
+  const { orgID, isManager } = who;
   const [doing, setDoing] = useState<Doing>();
   const members = useQuery(readMembers(orgID));
-  const permissions = useQuery(readMemberPermissions(orgID));
-  const grants = useQuery(readGrants(orgID));
+  const permissions = useQuery(readMemberPermissions(who));
+  const grants = useQuery(readGrants(who));
   const profiles = useQuery(readCatalog());
   const catalog = (profiles.data?.permissions ?? []).filter(({ key }) => !key.startsWith('organization.'));
   const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));

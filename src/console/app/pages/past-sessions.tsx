@@ -107,7 +107,7 @@ function useClusterNames(whose: Whose): (session: PastSession) => string {
   const who = useWho();
   const isOwn = whose === 'own';
   const all = useQuery({ ...readOperatorClusters(), enabled: !isOwn && holdsStaff(who, 'staff.read') });
-  const own = useQuery({ ...readClusters(who.orgID), enabled: isOwn && who.orgID !== '' });
+  const own = useQuery({ ...readClusters(who), enabled: isOwn });
   const names = new Map([
     ...(all.data?.clusters ?? []).map(({ cluster, name }) => [cluster.id, name] as const),
     ...(own.data ?? []).map(({ id, spec }) => [id, spec.name] as const),

@@ -17,9 +17,10 @@ import { save } from '../save.ts';
 import { useWho } from '../who.tsx';
 
 export function PersonPage() {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const { userId } = useParams({ from: '/frame/members/$userId' });
-  const clusters = useQuery(readClusters(orgID));
+  const clusters = useQuery(readClusters(who));
   const access = useQuery({
     ...readAccessOf(orgID, [userId], clusters.data?.map(({ id }) => id) ?? []),
     enabled: clusters.data !== undefined,
@@ -61,9 +62,10 @@ function Sentence({ person }: { person: Person }) {
 }
 
 function Actions({ person }: { person: Person }) {
-  const { orgID, isManager, membership } = useWho();
+  const who = useWho();
+  const { isManager, membership } = who;
   const [doing, setDoing] = useState<'permissions' | 'role' | 'remove'>();
-  const permissions = useQuery(readMemberPermissions(orgID));
+  const permissions = useQuery(readMemberPermissions(who));
   const profiles = useQuery(readCatalog());
   if (!person.is_member || person.role === undefined || !permissions.data) return null;
   const catalog = (profiles.data?.permissions ?? []).filter(({ key }) => !key.startsWith('organization.'));

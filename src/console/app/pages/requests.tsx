@@ -21,10 +21,11 @@ interface Term {
 type Doing = { kind: 'term' | 'decline'; request: AccessRequest } | undefined;
 
 export function RequestsPage() {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const open = useQuery(readRequests(orgID));
   const all = useQuery(readAllRequests(orgID));
-  const clusters = useQuery(readClusters(orgID));
+  const clusters = useQuery(readClusters(who));
   const [doing, setDoing] = useState<Doing>();
   const names = new Map((clusters.data ?? []).map(({ id, spec }) => [id, spec.name]));
   const decided = (all.data?.requests ?? []).filter(({ state }) => state !== 'open');

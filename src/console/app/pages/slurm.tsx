@@ -7,21 +7,22 @@ import { AsCommand } from '../parts/copy.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
 import { Age, Reported } from '../parts/time.tsx';
-import { readCluster } from '../reads.ts';
+import { readClusters } from '../reads.ts';
 import { Editor, type EditorHandle } from '../slurm/editor.tsx';
 import { History } from '../slurm/history.tsx';
 import { readStatus, readStored, readVersions, type Status, type Version } from '../slurm/reads.ts';
 import { useWho } from '../who.tsx';
 
 export function SlurmPage() {
-  const { orgID } = useWho();
+  const who = useWho();
+  const { orgID } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/slurm' });
-  const cluster = useQuery(readCluster(clusterId, orgID));
+  const clusters = useQuery(readClusters(who));
   const stored = useQuery(readStored(clusterId, orgID));
   const status = useQuery(readStatus(clusterId, orgID));
   const versions = useQuery(readVersions(clusterId, orgID));
   const editor = useRef<EditorHandle>(undefined);
-  const name = cluster.data?.spec.name ?? clusterId;
+  const name = clusters.data?.find(({ id }) => id === clusterId)?.spec.name ?? clusterId;
   const refusal = [stored, status, versions].map(({ error }) => error).find(isForbidden);
   const address = `/clusters/${clusterId}/scheduler-configuration`;
   return (
@@ -60,7 +61,7 @@ export function SlurmPage() {
           <Loaded of={stored}>
             {(known) =>
               // The editor has the cluster's name for good.
-              !cluster.isPending && (
+              !clusters.isPending && (
                 <Editor
                   key={clusterId}
                   cluster={{ id: clusterId, name }}

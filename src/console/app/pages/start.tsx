@@ -12,14 +12,15 @@ import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../read
 import { useWho } from '../who.tsx';
 
 export function StartPage() {
-  const { orgID, me } = useWho();
+  const who = useWho();
+  const { me } = who;
   const keys = useQuery(readKeys());
-  const clusters = useQuery({ ...readClusters(orgID), enabled: orgID !== '' });
+  const clusters = useQuery(readClusters(who));
   const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
   const newest = active.at(-1);
   const name = me.user.display_name.split(' ')[0];
   const slurm = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
-  const answers = useQueries({ queries: slurm.map(({ id }) => readSshAccess(id, orgID)) });
+  const answers = useQueries({ queries: slurm.map(({ id }) => readSshAccess(id, who)) });
   const open = slurm.filter((_, index) => answers[index]?.data?.ready);
   const isOpen = newest !== undefined && open.length > 0;
   return (
@@ -30,7 +31,7 @@ export function StartPage() {
           hasKey={newest !== undefined}
           clusters={slurm}
           open={open.map(({ spec }) => spec.name)}
-          isReady={keys.data !== undefined && (clusters.data !== undefined || orgID === '')}
+          isReady={keys.data !== undefined && clusters.data !== undefined}
         />
       }
     >

@@ -17,8 +17,7 @@ export function ApprovalPlan({
   term?: string | null;
   now: number;
 }) {
-  const { orgID } = useWho();
-  const members = useQuery(readMemberPermissions(orgID));
+  const members = useQuery(readMemberPermissions(useWho()));
   const held = members.data?.members.find(({ user_id: id }) => id === userId);
   const changes: MemberChange[] = [];
   if (held) {

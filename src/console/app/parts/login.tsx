@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ClusterItem, readSshAccess, type SshAccess } from '../reads.ts';
 import { aliasOf, knownHost, obstacleOf, sshBlock, sshLine } from '../ssh.ts';
+import { useWho } from '../who.tsx';
 import { CopyLine } from './copy.tsx';
 import { type Step, Strip } from './strip.tsx';
 
@@ -26,7 +27,7 @@ export function stepsOf(
 }
 
 export function useSshAccess(cluster: ClusterItem, fingerprint?: string) {
-  return useQuery(readSshAccess(cluster.id, cluster.spec.businessOrganization.id, fingerprint));
+  return useQuery(readSshAccess(cluster.id, useWho(), fingerprint));
 }
 
 export function LoginStrip({

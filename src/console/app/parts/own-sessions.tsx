@@ -16,9 +16,9 @@ import { WriteForm, type WriteHeaders } from './write.tsx';
 type Session = components['schemas']['Session'];
 
 export function OwnSessions() {
-  const { orgID } = useWho();
+  const who = useWho();
   const sessions = useQuery(readMySshSessions());
-  const clusters = useQuery({ ...readClusters(orgID), enabled: orgID !== '' });
+  const clusters = useQuery(readClusters(who));
   const [closing, setClosing] = useState<Session>();
   const names = new Map((clusters.data ?? []).map(({ id, spec }) => [id, spec.name]));
   return (

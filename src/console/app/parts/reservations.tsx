@@ -10,8 +10,9 @@ import { Age, Moment } from './time.tsx';
 const mostEnded = 3;
 
 export function Reservations({ clusterId }: { clusterId: string }) {
-  const { orgID } = useWho();
-  const all = useQuery(readReservations(orgID, clusterId));
+  const who = useWho();
+  const { orgID } = who;
+  const all = useQuery(readReservations(who, clusterId));
   const data = (all.data ?? []).filter((one) => one.cluster_id === clusterId);
   // Without the permission there is nothing to say, and nothing to do.
   if (data.length === 0) return null;

@@ -1,0 +1,132 @@
+/** What a person may not see, the console does not ask for: every page, as everybody who may do something else. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { Lab } from '../../src/domain/lab.ts';
+import { findPersonByEmail } from '../../src/store/people.ts';
+import { alpha, beta, eventually, physics } from '../support/app.ts';
+import { noBrowser, openBrowser } from '../support/browser.ts';
+import { startConsoleApp } from './harness.ts';
+import { withPageOf } from './page.ts';
+
+const [first, second] = physics.organizations ?? [];
+if (!first || !second) throw new Error('unreachable');
+const member = (name: string, ...permissions: string[]) => ({
+  email: `${name}@physics.example`,
+  role: 'member' as const,
+  username: name,
+  permissions,
+});
+/** Everybody may do something else. */
+const lab = {
+  ...physics,
+  users: [
+    { email: 'root@physics.example', staff: ['staff.operate'] },
+    { email: 'reader@physics.example', staff: ['staff.read'] },
+    { email: 'auditor@physics.example', staff: ['staff.audit'] },
+    { email: 'nobody@physics.example' },
+  ],
+  organizations: [
+    {
+      ...first,
+      members: [
+        ...(first.members ?? []),
+        member('configures', 'clusters.configure'),
+        member('manages', 'members.manage'),
+        member('granted'),
+        member('elsewhere'),
+        member('reads', 'clusters.read', 'reservations.read'),
+      ],
+    },
+    second,
+  ],
+  clusters: [
+    ...(physics.clusters ?? []),
+    { name: 'gamma', organization: 'chemistry', scheduler: 'kubernetes', simulated: { computeNodes: 1 } },
+  ],
+  grants: [
+    { user: 'granted@physics.example', cluster: 'beta', relation: 'kubernetes.viewer' },
+    { user: 'elsewhere@physics.example', cluster: 'gamma', relation: 'kubernetes.viewer' },
+  ],
+} as Lab;
+
+/** Everybody, with a sentence of a page that they may see and of one that they may not. */
+const everybody: [name: string, seen: string, sentence: RegExp, unseen?: string, why?: RegExp][] = [
+  ['ada', '/members', /8 members/, '/audit', /operators of the installation who hold staff\.audit/],
+  [
+    'eve',
+    '/clusters',
+    /No cluster is visible to you/,
+    `/clusters/${alpha}`,
+    /no such cluster that you may see/,
+  ],
+  ['configures', `/clusters/${alpha}/slurm`, /Nothing was set yet/, '/requests', /members\.manage/],
+  ['manages', '/requests', /No request waits/, `/clusters/${alpha}/slurm`, /clusters\.configure/],
+  ['granted', '/clusters', /1 of 1 cluster is in service/, `/clusters/${alpha}`, /no such cluster/],
+  ['elsewhere', '/clusters', /No cluster is visible to you/, `/clusters/${beta}`, /no such cluster/],
+  ['reads', '/clusters', /2 of 2 clusters/, '/who', /staff\.read/],
+  ['reader', '/operator', /converged/, '/audit', /staff\.audit/],
+  ['auditor', '/audit', /The last entry is number/, '/operator/machines', /staff\.read/],
+  ['nobody', '/keys', /No key is in use/, '/access', /You belong to no organization/],
+];
+
+function pagesOf(bob: string, self: string): string[] {
+  return [
+    ...['/', '/access', '/keys', '/clusters', `/clusters/${alpha}`, `/clusters/${beta}`],
+    ...[`/clusters/${alpha}/slurm`, `/clusters/${alpha}/people`],
+    ...['/members', `/members/${bob}`, `/members/${self}`, `/members/change?people=${bob}`, '/requests'],
+    ...['', '/machines', '/reservations', '/purchases', '/people', '/lab', '/service'].map(
+      (one) => `/operator${one}`,
+    ),
+    ...['/who', '/past', '/past/mine', '/activity', '/audit', '/security'],
+  ];
+}
+
+/** Goes there as a link does, and waits until the page has asked for all that it asks for. */
+async function settle(page: Page, path: string, underWay: ReadonlySet<unknown>): Promise<void> {
+  await page.evaluate(
+    `new Promise((done) => {
+       history.pushState(null, '', ${JSON.stringify(path)});
+       dispatchEvent(new PopStateEvent('popstate'));
+       requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+     })`,
+  );
+  await eventually(
+    async () => underWay.size + (await page.locator('.loading').count()),
+    (count) => count === 0,
+  );
+}
+
+test('walking all pages, as everybody, asks for nothing that is refused', { skip: noBrowser }, async () => {
+  await using app = await startConsoleApp({ lab });
+  await using browser = await openBrowser();
+  const idOf = async (name: string) =>
+    (await findPersonByEmail(app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
+  for (const [name, seen, sentence, unseen, why] of everybody) {
+    const pages = pagesOf(await idOf('bob'), await idOf(name));
+    await withPageOf({ app, browser }, name, async (page) => {
+      const underWay = new Set<unknown>();
+      const refused: string[] = [];
+      let at = '/';
+      page.on('request', (request) => {
+        if (!request.url().endsWith('/events')) underWay.add(request);
+      });
+      page.on('requestfailed', (request) => underWay.delete(request));
+      page.on('requestfinished', (request) => underWay.delete(request));
+      page.on('response', (response) => {
+        const { pathname, search } = new URL(response.url());
+        if (response.status() >= 400) refused.push(`${at}: ${response.status()} ${pathname}${search}`);
+      });
+      await page.reload();
+      await page.getByText('Live', { exact: true }).waitFor();
+      for (at of pages) await settle(page, at, underWay);
+      await settle(page, seen, underWay);
+      await page.getByText(sentence).first().waitFor();
+      if (unseen !== undefined && why !== undefined) {
+        await settle(page, unseen, underWay);
+        await page.getByText(why).first().waitFor();
+      }
+      assert.deepEqual(refused, [], name);
+    });
+  }
+});
