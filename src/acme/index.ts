@@ -13,7 +13,7 @@ import type { RequestListener } from 'node:http';
 import type { LiveTls } from '../http/listen.ts';
 import type { Logger } from '../lib/log.ts';
 import { readCertificate } from './files.ts';
-import { type OrderOptions, orderCertificate } from './order.ts';
+import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
 import { Renewal } from './renewal.ts';
 import { createResponder } from './responder.ts';
 import { createTls } from './tls.ts';
@@ -24,8 +24,25 @@ export interface AcmeOptions extends OrderOptions {
   origins: readonly string[];
   log: Logger;
   now(): number;
+  /** The other servers behind the same names, where there are any. */
+  others?: OtherServers | undefined;
   /** Milliseconds until the next attempt after so many failures in a row, where it is not the usual. */
   retryMs?: (failures: number) => number;
+}
+
+/** A question of the authority, and what it is answered. */
+export interface AnsweredChallenge extends Challenge {
+  keyAuthorization: string;
+}
+
+/** Each server has a certificate of its own, and the authority may come to any of them with its questions. */
+export interface OtherServers {
+  /** Has the others answer a question as well; resolves when they do. */
+  announce(challenge: AnsweredChallenge): Promise<void>;
+  /** Calls `listener` for each that another is asked; returns how to stop. */
+  hear(listener: (challenge: AnsweredChallenge) => void): () => void;
+  /** Runs `work` while no other server runs some: they would be asked about the same names. */
+  oneAtATime<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
 export interface Acme {
@@ -45,18 +62,28 @@ export function createAcme(options: AcmeOptions): Acme {
   const tokens = new Map<string, string>();
   const tls = createTls(readCertificate(dataDir)?.pem);
   const isReady = () => tls.hasCertificate;
+  async function answer({ type, token, host, keyAuthorization }: AnsweredChallenge): Promise<() => void> {
+    if (type === 'tls-alpn-01') return tls.answer(host, keyAuthorization);
+    tokens.set(token, keyAuthorization);
+    return () => void tokens.delete(token);
+  }
+  const { others } = options;
+  const stopHearing = others?.hear((challenge) => answerForOthers(answer, challenge, options));
   const renewal = new Renewal({
     ...options,
-    order: (account, signal) =>
-      orderCertificate(account, {
-        ...options,
-        signal,
-        async answer({ type, token, host }, keyAuthorization) {
-          if (type === 'tls-alpn-01') return tls.answer(host, keyAuthorization);
-          tokens.set(token, keyAuthorization);
-          return () => void tokens.delete(token);
-        },
-      }),
+    order: (account, signal) => {
+      const order = () =>
+        orderCertificate(account, {
+          ...options,
+          signal,
+          async answer(challenge, keyAuthorization) {
+            const undo = await answer({ ...challenge, keyAuthorization });
+            await others?.announce({ ...challenge, keyAuthorization });
+            return undo;
+          },
+        });
+      return others ? others.oneAtATime(order, signal) : order();
+    },
     onObtained: (pem) => tls.use(pem),
   });
   const obstacle = `There is no TLS certificate yet for ${hosts.join(', ')}: it is being obtained (acme in the log).`;
@@ -69,6 +96,27 @@ export function createAcme(options: AcmeOptions): Acme {
       return isReady() ? undefined : obstacle;
     },
     begin: () => renewal.begin(),
-    stop: () => renewal.stop(),
+    stop() {
+      stopHearing?.();
+      renewal.stop();
+    },
   };
+}
+
+/** Longer than any attempt takes. */
+const othersMs = 300_000;
+
+/** Answers the authority in the name of another server for a while, about the names that this one has as well. */
+function answerForOthers(
+  answer: (challenge: AnsweredChallenge) => Promise<() => void>,
+  challenge: AnsweredChallenge,
+  { hosts }: Pick<AcmeOptions, 'hosts'>,
+): void {
+  if (!hosts.includes(challenge.host)) return;
+  answer(challenge).then(
+    (undo) => void setTimeout(undo, othersMs).unref(),
+    () => {
+      // The authority comes to another server, or the other one tries again.
+    },
+  );
 }

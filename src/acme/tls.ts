@@ -72,8 +72,11 @@ export function createTls(pem: Buffer | undefined): AcmeTls {
         keyAuthorization,
         await crypto.createPrivateEcdsaKey(),
       );
-      answers.set(host, createSecureContext({ key, cert }));
-      return () => void answers.delete(host);
+      const context = createSecureContext({ key, cert });
+      answers.set(host, context);
+      return () => {
+        if (answers.get(host) === context) answers.delete(host);
+      };
     },
   };
 }

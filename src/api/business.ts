@@ -1481,6 +1481,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The servers that share the database
+         * @description On SQLite there is one. Those that ended without a word stay in the list for a day.
+         */
+        get: operations["operatorListServers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/lab": {
         parameters: {
             query?: never;
@@ -2086,6 +2106,26 @@ export interface components {
             /** @description The one thing to do */
             action: string;
             next_try_at?: components["schemas"]["Time"];
+        };
+        Server: {
+            /** @description Another one after each start */
+            id: string;
+            /** @description As its configuration has it (`server.name`), or the name of its host */
+            name: string;
+            /** @description Of its program */
+            version: string;
+            /**
+             * @description `gone`: not seen for 15 seconds
+             * @enum {string}
+             */
+            state: "live" | "gone";
+            /** @description Whether it is the one that answers this */
+            answers: boolean;
+            started_at: components["schemas"]["Time"];
+            /** @description By the clock of the database */
+            seen_at: components["schemas"]["Time"];
+            /** @description What it does for all of them, such as to look after a side of a cluster; where there can be one server only, 0, as nothing is shared out */
+            leases: number;
         };
         ServiceKey: {
             /** @description A fingerprint, or the kid of tokens */
@@ -5162,6 +5202,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Installation"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description In the order in which they were started */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        servers: components["schemas"]["Server"][];
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -1,9 +1,12 @@
 /** A part of the composition root: certificates that the service obtains by itself. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readState } from '../acme/files.ts';
-import type { Acme } from '../acme/index.ts';
+import type { Acme, AnsweredChallenge, OtherServers } from '../acme/index.ts';
 import type { Config } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
 import type { Logger } from '../lib/log.ts';
+import type { Store } from '../store/index.ts';
+import type { Leases } from '../store/leases.ts';
 
 /** What went wrong when a certificate was tried for last; undefined where that went well. */
 export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore: string } | undefined {
@@ -14,10 +17,55 @@ export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore
 /** Undefined where the configuration has none. Nothing is asked for before its `begin`. */
 export async function openAcme(
   { acme, dataDir, ...config }: Config,
-  { log, now }: { log: Logger; now(): number },
+  { store, leases, log, now }: { store: Store; leases: Leases; log: Logger; now(): number },
 ): Promise<Acme | undefined> {
   if (!acme) return undefined;
   const { createAcme } = await import('../acme/index.ts');
   const urls = listHttpListeners(config).flatMap(([, { tls, url }]) => (tls && 'acme' in tls ? [url] : []));
-  return createAcme({ ...acme, dataDir, origins: urls.map((url) => new URL(url).origin), log, now });
+  const origins = urls.map((url) => new URL(url).origin);
+  const others = store.server.isAlone ? undefined : othersOf(store, leases);
+  return createAcme({ ...acme, dataDir, origins, log, now, others });
+}
+
+const topic = 'acme';
+/** The others have what they were told a few milliseconds later; the authority comes at once. */
+const announceMs = 1_000;
+
+function othersOf({ messages }: Store, leases: Leases): OtherServers {
+  return {
+    async announce(challenge) {
+      await messages.send(topic, challenge);
+      await sleep(announceMs);
+    },
+    hear: (listener) => messages.on(topic, (body) => listener(body as AnsweredChallenge)),
+    oneAtATime: (work, signal) => whileHeld(leases, topic, work, signal),
+  };
+}
+
+/** Runs `work` once, as soon as this server has the lease of that name, and leaves that then. */
+async function whileHeld<T>(
+  leases: Leases,
+  name: string,
+  work: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const late = () => reject(signal.reason);
+  signal.addEventListener('abort', late);
+  let isBegun = false;
+  const leave = leases.want(name, {
+    begin() {
+      if (isBegun || signal.aborted) return;
+      isBegun = true;
+      work().then(resolve, reject);
+    },
+    // Another order beside it is bad luck, and no harm.
+    async end() {},
+  });
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', late);
+    await leave();
+  }
 }

@@ -36,6 +36,7 @@ export function createActivityCounts(): ActivityCounts {
     sides.set(key, state);
     return state;
   };
+  const forget = ({ cluster, side: name }: LogEvents['sync.left']) => void sides.delete(`${cluster}/${name}`);
   const takes: { [Name in EventName]?: (fields: LogEvents[Name]) => void } = {
     'gateway.login.accepted': () => {
       counts.logins += 1;
@@ -52,9 +53,8 @@ export function createActivityCounts(): ActivityCounts {
     'sync.failed': ({ behindMs, ...about }) => {
       Object.assign(side(about), { isBehind: behindMs > 0, isFailing: true });
     },
-    'sync.released': ({ cluster, side: name }) => {
-      sides.delete(`${cluster}/${name}`);
-    },
+    'sync.released': forget,
+    'sync.left': forget,
   };
 
   function tick() {

@@ -10,6 +10,7 @@ import type { Logger } from '../lib/log.ts';
 import { findCluster } from '../store/clusters.ts';
 import type { Store } from '../store/index.ts';
 import { findKubernetesAccess } from '../store/kubernetes-access.ts';
+import type { Lease } from '../store/leases.ts';
 import { findOrganization } from '../store/organizations.ts';
 import type { Secrets } from '../store/secrets.ts';
 import type { SharedKnownHosts } from '../sync/drivers/slurm/known-hosts.ts';
@@ -61,11 +62,15 @@ export async function createKubernetesSide(
 }
 
 /** The driver of a cluster's Slurm side. */
-export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promise<SlurmDriver> {
+export async function createSlurmSide(
+  cluster: Cluster,
+  lease: Lease,
+  deps: DriverDeps,
+): Promise<SlurmDriver> {
   const { config, store, secrets, endSessions, log } = deps;
   const { slurm: settings } = cluster.driver;
   if (!settings) return simulatedSlurm(cluster, deps);
-  const { createSlurmDriver } = await import('../sync/drivers/slurm/index.ts');
+  const { createSlurmDriver, openHostRecord } = await import('../sync/drivers/slurm/index.ts');
   const organization = await findOrganization(store.read, cluster.organizationId);
   if (!organization) throw new Error(`the organization of cluster ${cluster.name} is gone from the database`);
   return createSlurmDriver({
@@ -75,6 +80,9 @@ export async function createSlurmSide(cluster: Cluster, deps: DriverDeps): Promi
     settings,
     dataDir: join(config.dataDir, 'clusters', cluster.id),
     knownHosts: secrets && sharedKnownHosts(secrets, cluster.id),
+    fence: lease.token,
+    // Every server must know which hosts have something of ours.
+    ...(store.server.isAlone ? {} : { record: await openHostRecord(lease.store, cluster.id) }),
     endSessions,
     log,
   });

@@ -15,7 +15,7 @@ import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
 import type { Gateways } from '../gateway-process/gateways.ts';
 import { listen } from '../http/listen.ts';
-import { createClock, logClockJumps } from '../lib/clock.ts';
+import { type Clock, createClock, logClockJumps } from '../lib/clock.ts';
 import { messageOf } from '../lib/error-message.ts';
 import { listHostIds } from '../lib/host-ids.ts';
 import type { Logger } from '../lib/log.ts';
@@ -27,6 +27,7 @@ import { raiseNextUid } from '../store/access-lists.ts';
 import { type Change, openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
+import type { Leases } from '../store/leases.ts';
 import { noteServerKeys } from '../store/server-keys.ts';
 import { type SyncLoop, startSyncLoop } from '../sync/index.ts';
 import { openAcme } from './acme.ts';
@@ -39,6 +40,7 @@ import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
 import { announceEnds } from './permission-ends.ts';
+import { joinServers } from './servers.ts';
 import { loadServiceKeys, type ServiceKeys, watchIssuerKeys } from './service-keys.ts';
 import { startSessionRecords } from './session-records.ts';
 
@@ -84,15 +86,15 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     parts.defer(watchCertificates(config, log, now));
     const tracer = await startTracer(parts, config, log);
-    const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
-    parts.defer(() => store.close());
+    const { store, leases } = await openShared(parts, { config, clock, log });
     parts.defer(activity.begin(store, log));
     parts.defer(logClockJumps(clock, log));
-    parts.defer(warnOfLapses(store, log));
+    parts.defer(warnOfLapses(store, log, leases));
     const { passwordsSet } = await fillStore(store, options);
     const sync: ApiParts['sync'] = {};
     const proxies = createTrustedProxies(config.trustedProxies);
-    const common = { config, store, log, tracer, now, sync, downloads: offerClients(config, proxies, log) };
+    const downloads = offerClients(config, proxies, log);
+    const common = { config, store, leases, log, tracer, now, sync, downloads };
     const keys = await loadServiceKeys(config, common);
     const acme = await openAcme(config, common);
     parts.defer(() => acme?.stop());
@@ -105,7 +107,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(() => issuer.stop());
     if (issuer.handle) fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
 
-    const audit = startAudit(config.audit, { ...config, store, key: keys.auditKey, log, now });
+    const audit = startAudit(config.audit, { ...config, store, leases, key: keys.auditKey, log, now });
     parts.defer(() => audit.stop());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
@@ -158,6 +160,18 @@ async function watchLog({ config, log }: AppOptions, now: () => number) {
   const metrics = config.metrics && (await import('./metrics.ts')).createMetrics(now, config);
   const activity = createActivityCounts();
   return { metrics, activity, log: activity.watch(metrics?.watch(log) ?? log) };
+}
+
+/** The database, and what this server does of what one of those that share it does at a time. Last to stop. */
+async function openShared(
+  parts: AsyncDisposableStack,
+  { config, clock, log }: { config: Config; clock: Clock; log: Logger },
+): Promise<{ store: Store; leases: Leases }> {
+  const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
+  parts.defer(() => store.close());
+  const { leases, stop } = await joinServers(config, store, log);
+  parts.defer(stop);
+  return { store, leases };
 }
 
 /** What people get to work with, without a token. */
@@ -222,6 +236,7 @@ async function startSync(
   deps: {
     config: Config;
     store: Store;
+    leases: Leases;
     clientKey: SshKeySet;
     secrets: ServiceKeys['secrets'];
     gateway: Gateways;
@@ -229,12 +244,13 @@ async function startSync(
     now(): number;
   },
 ): Promise<SyncLoop> {
-  const { config, store, clientKey, secrets, gateway, log, now } = deps;
+  const { config, store, leases, clientKey, secrets, gateway, log, now } = deps;
   const loop = await startSyncLoop({
     store,
+    leases,
     drivers: {
-      slurm: (cluster) =>
-        createSlurmSide(cluster, {
+      slurm: (cluster, lease) =>
+        createSlurmSide(cluster, lease, {
           config,
           store,
           gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),

@@ -1,14 +1,31 @@
-/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. */
+/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. One server says it. */
 import { dayMs, daysText, warningMs } from '../domain/access-lapse.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
+import { allLeases, type Leases } from '../store/leases.ts';
 import { findRegisteredBetween, findSignedInBetween } from '../store/sign-ins.ts';
 import { toTime } from '../store/time.ts';
 
 const hourMs = 3_600_000;
 
 /** Returns how to stop. */
-export function warnOfLapses(store: Store, log: Logger): () => void {
+export function warnOfLapses(
+  store: Store,
+  log: Logger,
+  leases: Leases = allLeases(store),
+): () => Promise<void> {
+  let stop = () => {};
+  return leases.want('lapses', {
+    begin() {
+      stop = startWarning(store, log);
+    },
+    async end() {
+      stop();
+    },
+  });
+}
+
+function startWarning(store: Store, log: Logger): () => void {
   const { policy, now } = store.lapses;
   let nextAt = 0;
   const report = async () => {

@@ -76,6 +76,7 @@ function createCounts(registry: Registry, now: () => number): Counts {
     ...storeCounts(registry),
     ...tracingCounts(registry),
     ...acmeCounts(registry),
+    ...serverCounts(registry),
   };
 }
 
@@ -241,6 +242,37 @@ function acmeCounts(registry: Registry): Counts {
   return {
     'acme.obtained': () => attempts.inc({ result: 'done' }),
     'acme.failed': () => attempts.inc({ result: 'failed' }),
+  };
+}
+
+function serverCounts(registry: Registry): Counts {
+  const servers = gauge(
+    registry,
+    'andromeda_servers',
+    'Servers that share the database and are there, this one among them',
+    [],
+  );
+  servers.set(1);
+  const held = gauge(
+    registry,
+    'andromeda_leases',
+    'What this server does for all that share the database, by leases: sides of clusters, and the audit trail',
+    [],
+  );
+  const changes = counter(
+    registry,
+    'andromeda_lease_changes_total',
+    'Leases that this server took, lost to another, or left to others',
+    ['change'],
+  );
+  return {
+    'servers.counted': ({ servers: count, leases }) => {
+      servers.set(count);
+      held.set(leases);
+    },
+    'lease.taken': () => changes.inc({ change: 'taken' }),
+    'lease.lost': () => changes.inc({ change: 'lost' }),
+    'lease.left': () => changes.inc({ change: 'left' }),
   };
 }
 

@@ -39,6 +39,9 @@ export function syncCounts(registry: Registry, now: () => number): Counts {
     'How long the oldest change waits that a side of a cluster has not applied; 0 where all are',
     now,
   );
+  const forget = (about: Side) => {
+    for (const one of [passed, observed, behind]) one.delete(about);
+  };
   return {
     'sync.changed': (about) => behind.begin(about),
     'sync.observed': (about) => observed.set(about, now()),
@@ -55,9 +58,9 @@ export function syncCounts(registry: Registry, now: () => number): Counts {
       passSeconds.observe({ outcome: 'failed' }, ms / 1000);
     },
     'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
-    'sync.released': (about) => {
-      for (const one of [passed, observed, behind]) one.delete(about);
-    },
+    'sync.released': forget,
+    // The server that looks after it now has them.
+    'sync.left': forget,
   };
 }
 

@@ -4,19 +4,20 @@
  *
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
  * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`) → `retention.ts`
- * deletes what is old, up to a signed checkpoint.
+ * deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
  */
 import { join } from 'node:path';
 import type { SignedHead } from '../domain/audit-head.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
-import { startErasures } from './erasure.ts';
+import { allLeases, type Lease, type Leases } from '../store/leases.ts';
+import { type Erasures, startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { type AuditKey, loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { startSender } from './sender.ts';
-import { createSigner } from './signer.ts';
+import { type AuditSigner, createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
 import { type WebhookAddress, webhookDestination } from './webhook.ts';
 
@@ -33,6 +34,8 @@ export interface AuditConfig {
 
 export interface AuditDeps {
   store: Store;
+  /** Which of several servers does it; this one when left out. */
+  leases?: Leases | undefined;
   /** Where the key is, made on first start; unless `key` is given. */
   dataDir: string;
   key?: AuditKey | undefined;
@@ -58,12 +61,57 @@ const retentionMs = 86_400_000;
 const minuteMs = 60_000;
 
 /** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
-export function startAudit(
-  { signMs, file, syslog, webhook }: AuditConfig,
-  { store, dataDir, retention = {}, log, now, ...given }: AuditDeps,
-): Audit {
-  const key = given.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
+  const { store, leases = allLeases(store), dataDir, now } = deps;
+  const key = deps.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const signer = createSigner(store, key, now);
+  let keeping: Keeping | undefined;
+  const leave = leases.want('audit', {
+    begin(lease) {
+      keeping = keepTrail(config, { ...deps, key, signer, lease });
+    },
+    async end(why) {
+      const before = keeping;
+      keeping = undefined;
+      await before?.stop(why === 'left');
+    },
+  });
+  const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.nudge());
+  return {
+    publicKey: key.publicKey,
+    sign: () => signer.sign(),
+    eraseNames() {
+      if (keeping) keeping.erasures.nudge();
+      // Lost, it is found within a minute.
+      else store.messages.send(erasureTopic, {}).catch(() => {});
+    },
+    async stop() {
+      stopListening();
+      await leave();
+    },
+  };
+}
+
+const erasureTopic = 'erasures';
+
+/** What is done with the trail in the background, by one server. */
+interface Keeping {
+  erasures: Erasures;
+  /** With `last`, signs and sends what is left. */
+  stop(last: boolean): Promise<void>;
+}
+
+function keepTrail(
+  { signMs, file, syslog, webhook }: AuditConfig,
+  {
+    lease: { store },
+    key,
+    signer,
+    retention = {},
+    log,
+    now,
+  }: AuditDeps & { lease: Lease; key: AuditKey; signer: AuditSigner },
+): Keeping {
   let failing = '';
 
   async function signNow(): Promise<void> {
@@ -93,14 +141,12 @@ export function startAudit(
     retention,
   );
   return {
-    publicKey: key.publicKey,
-    sign: () => signer.sign(),
-    eraseNames: erasures.nudge,
-    async stop() {
+    erasures,
+    async stop(last) {
       clearInterval(timer);
       await Promise.all([retaining.stop(), erasures.stop()]);
-      await signNow();
-      await Promise.all(senders.map((sender) => sender.stop(stopMs)));
+      if (last) await signNow();
+      await Promise.all(senders.map((sender) => sender.stop(last ? stopMs : 0)));
     },
   };
 }

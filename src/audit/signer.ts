@@ -26,7 +26,11 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
 
   async function sign(): Promise<SignedHead | undefined> {
     last ??= await ownLastHead();
-    if (last && (await findAuditHash(store.read, last.seq)) !== last.hash) {
+    if (last && !(await isInTrail(last))) {
+      if (await isDeletedAsOld(store, key, last)) last = await ownLastHead();
+      if (last && (await isDeletedAsOld(store, key, last))) last = undefined;
+    }
+    if (last && !(await isInTrail(last))) {
       throw new DomainError(
         'invalid_state',
         `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
@@ -39,6 +43,10 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
     await addHead(store, head);
     last = head;
     return head;
+  }
+
+  async function isInTrail({ seq, hash }: SignedHead): Promise<boolean> {
+    return (await findAuditHash(store.read, seq)) === hash;
   }
 
   /** The last head, if this key signed it. Without one, the whole trail is read again. */
@@ -85,4 +93,11 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
       return queued;
     },
   };
+}
+
+/** Whether another server, which has the same key, deleted the entry since, as retention wants. */
+async function isDeletedAsOld(store: Store, key: AuditKey, { seq }: SignedHead): Promise<boolean> {
+  const checkpoint = await findCheckpoint(store.read);
+  if (!checkpoint || checkpoint.seq < seq || checkpoint.key !== key.publicKey) return false;
+  return isSignedCheckpoint(checkpoint);
 }

@@ -89,6 +89,7 @@ import {
   operatorEndReservation,
   operatorListReservations,
 } from './operator/reservations.ts';
+import { operatorListServers } from './operator/servers.ts';
 import { getOrganization, retireOrganization } from './organizations.ts';
 import { listPermissionProfiles } from './permission-profiles.ts';
 import { listKeyClusters, listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
@@ -179,6 +180,7 @@ export const businessOperations = {
   operatorGetGateway,
   operatorGetInstallation,
   operatorListProblems,
+  operatorListServers,
   operatorListAuditEntries,
   operatorGetAuditHead,
   operatorListAuditHeads,

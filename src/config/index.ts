@@ -1,4 +1,5 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
+import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
 import type { SecretsKeys } from '../lib/secrets-key.ts';
@@ -48,6 +49,8 @@ export interface Config {
   /** The files that it consists of: itself, and those it names. */
   files: readonly string[];
   dataDir: string;
+  /** This server among those of the same database. */
+  server: { name: string };
   platform: HttpConfig;
   business: HttpConfig;
   gateway: {
@@ -113,6 +116,7 @@ export interface Config {
 
 interface RawConfig {
   dataDir?: string;
+  server?: { name?: string };
   platform?: RawHttp;
   business?: RawHttp;
   gateway?: {
@@ -164,6 +168,7 @@ const section = (properties: object, required: string[] = []) => ({
 });
 const schema = section({
   dataDir: text,
+  server: section({ name: { ...text, maxLength: 100 } }),
   platform: httpSchema,
   business: httpSchema,
   gateway: section({
@@ -253,6 +258,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     demo: false,
     files: own,
     dataDir,
+    server: { name: raw.server?.name ?? hostname() },
     platform: readHttp(source, 'platform', raw.platform, 8080),
     business: readHttp(source, 'business', raw.business, 8081),
     gateway: readGateway(file, raw.gateway ?? {}),

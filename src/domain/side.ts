@@ -16,3 +16,8 @@ export function sidesOf({ scheduler, driver }: Pick<Cluster, 'scheduler' | 'driv
   if (real.length > 0) return real;
   return [scheduler === 'sunk' ? 'slurm' : 'kubernetes'];
 }
+
+/** Whether a side of it exists in this service only. */
+export function isSimulated(cluster: Pick<Cluster, 'scheduler' | 'driver'>): boolean {
+  return sidesOf(cluster).some((side) => cluster.driver[side] === undefined);
+}

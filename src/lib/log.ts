@@ -211,6 +211,8 @@ export interface LogEvents {
   'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
   'sync.converged': ClusterSide & { ms: number };
   'sync.released': ClusterSide;
+  /** Another server looks after it from now on. */
+  'sync.left': ClusterSide;
   'sync.refused': ClusterSide & { failure: string };
   'sync.failed': ClusterSide & {
     error: Thrown;
@@ -221,6 +223,21 @@ export interface LogEvents {
   };
   'sync.notice.failed': { error: Thrown };
   'sync.sweep.failed': { error: Thrown };
+
+  /** Another server of the same database: it is there, or it is gone. */
+  'servers.seen': { serverId: string; name: string; version: string };
+  'servers.gone': { serverId: string; name: string };
+  /** How many there are, and how many leases this one has. */
+  'servers.counted': { servers: number; leases: number };
+  /** It cannot be said that this server is there, or asked what there is to do. */
+  'servers.failed': { error: Thrown };
+  /** What one server at a time does, such as to look after a side of a cluster: this one does it. */
+  'lease.taken': { lease: string; token: number };
+  /** Another one may do it by now. */
+  'lease.lost': { lease: string };
+  'lease.left': { lease: string };
+  'lease.given_up': { leases: number; message: string };
+  'lease.end.failed': { lease: string; error: Thrown };
 
   /** The collector of traces takes none; what it does not get is counted. */
   'tracing.failed': { error: string };

@@ -10,7 +10,7 @@ export type {
   DatabaseView,
   Others,
 } from './dialects/dialect.ts';
-export { countChanges, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
+export { countChanges, databaseTime, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
 export { openSqlite } from './dialects/sqlite.ts';
 export { databaseFault, isDatabaseError } from './dialects/sqlite-fault.ts';
 

@@ -16,7 +16,7 @@ import type { Connections } from './engine.ts';
 import { writeError } from './fault.ts';
 import { createLapses, type Lapses } from './lapses.ts';
 import { createMessages, type Messages } from './messages.ts';
-import { createObservationAges, type ObservationAges } from './observation-ages.ts';
+import { createObservationAges, type ObservationAges, type RecordedObservation } from './observation-ages.ts';
 import { openDataDir } from './open-data-dir.ts';
 import type { Schema } from './schema.ts';
 import { createWriter } from './writer.ts';
@@ -29,6 +29,8 @@ export interface Tx {
   /** When it began, in ms since 1970: the time of everything that it writes. */
   readonly now: number;
   readonly observationAges: ObservationAges;
+  /** Who writes. */
+  readonly server: Store['server'];
   changed(change: Change): void;
 }
 
@@ -54,8 +56,8 @@ export interface Store {
    */
   onChange(listener: ChangeListener): () => void;
   readonly messages: Messages;
-  /** This opening of the store, which has an ID of its own each time. */
-  readonly server: { readonly id: string };
+  /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
+  readonly server: { readonly id: string; readonly isAlone: boolean };
   close(): Promise<void>;
 }
 
@@ -80,12 +82,14 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   const { others } = connections;
   const announced = announcements(others);
   const run = createWriter(connections);
-  const observationAges = createObservationAges(clock);
+  const server = { id: newId('server', clock.now()), isAlone: others === undefined };
+  const observationAges = createObservationAges(clock, others && announced.announceObservation);
+  announced.messages.on(observedTopic, (body) => observationAges.heard(body as RecordedObservation));
   return {
     read: connections.reader,
     observationAges,
     lapses: createLapses(options.access ?? {}, createPatientClock(clock), clock.now),
-    server: { id: newId('server', clock.now()) },
+    server,
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
     async write(body, options = { flush: true }) {
@@ -93,7 +97,7 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
       const attempt = async (db: Transaction<Schema>) => {
         changes = [];
         const changed = (change: Change) => void changes.push(change);
-        const result = await body({ db, now: clock.now(), observationAges, changed });
+        const result = await body({ db, now: clock.now(), observationAges, server, changed });
         if (changes.length > 0) others?.announce(db, changes);
         return result;
       };
@@ -111,6 +115,8 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   };
 }
 
+const observedTopic = 'observed';
+
 /** What commits here and elsewhere announce, and what other servers send. */
 function announcements(others: Connections['others']) {
   const events = new EventEmitter<{ change: [readonly Change[], ChangeOrigin] }>();
@@ -122,6 +128,9 @@ function announcements(others: Connections['others']) {
   });
   return {
     messages,
+    /** Whoever misses it measures by the time of day. */
+    announceObservation: (observation: RecordedObservation) =>
+      void messages.send(observedTopic, observation).catch(() => {}),
     emit: (changes: readonly Change[], origin: ChangeOrigin) => void events.emit('change', changes, origin),
     onChange(listener: ChangeListener) {
       events.on('change', listener);

@@ -36,6 +36,7 @@ import {
   updateDisplayName,
   updateStaffKeys,
 } from './people.ts';
+import { refuseSimulated } from './simulated-clusters.ts';
 import { toTime } from './time.ts';
 
 const pageSize = 500;
@@ -208,7 +209,7 @@ async function takeClusterStep(
   if (action === 'create') {
     const { organization = '', ...rest } = cluster;
     await createCluster(tx, { ...rest, organizationId: await requireOrganizationId(tx, organization) });
-    return;
+    return refuseSimulated(tx);
   }
   const found = await findClusterByName(tx.db, name);
   if (!found) throw new Error(`cluster ${name} is gone`);

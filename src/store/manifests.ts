@@ -14,7 +14,8 @@ interface Accounts {
   accounts: readonly ManifestAccount[];
 }
 
-const kept = new WeakMap<Store, Map<string, Accounts>>();
+/** By what reads: the store of a lease is another store of the same database. */
+const kept = new WeakMap<Reader, Map<string, Accounts>>();
 /** Rows read in one go: few enough to take a few milliseconds. */
 const pageSize = 250;
 
@@ -42,9 +43,9 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   };
 }
 
-function keptOf(store: Store): Map<string, Accounts> {
-  const known = kept.get(store) ?? new Map<string, Accounts>();
-  kept.set(store, known);
+function keptOf({ read }: Store): Map<string, Accounts> {
+  const known = kept.get(read) ?? new Map<string, Accounts>();
+  kept.set(read, known);
   return known;
 }
 

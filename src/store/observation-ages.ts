@@ -1,7 +1,7 @@
 /**
- * How long ago the sides of clusters reported. What this process recorded is measured by its own monotonic clock, so that
- * a time of day that is set forward makes no report old, and one that is set back makes none new. What another process
- * recorded, the one before a restart for example, is measured by the time of day.
+ * How long ago the sides of clusters reported. What this process recorded, or heard of from the server that did, is measured by
+ * its own monotonic clock, so that a time of day that is set forward makes no report old, and one that is set back makes none
+ * new. What another process recorded, the one before a restart for example, is measured by the time of day.
  */
 import type { Side } from '../domain/side.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -10,28 +10,48 @@ import { fromTime } from './time.ts';
 export interface ObservationAges {
   /** Remembers that an observation, stored with the time `at`, was recorded at this moment. */
   recorded(clusterId: string, side: Side, at: string): void;
+  /** Remembers that another server recorded one at about this moment. */
+  heard(observation: RecordedObservation): void;
   /** Ms since the observation that is stored with the time `at`; infinite where that time is yet to come. */
   msSince(clusterId: string, side: Side, at: string): number;
   /** Calls `listener` for every report, new or not, just before it is committed; returns how to stop. */
   onRecorded(listener: (clusterId: string) => void): () => void;
 }
 
+/** An observation that was recorded, with the time that is stored with it. */
+export interface RecordedObservation {
+  clusterId: string;
+  side: Side;
+  at: string;
+}
+
 /** Clocks of two hosts, or of one before and after a restart, may differ by this much. */
 const toleranceMs = 60_000;
 
-/** One entry for each side of a cluster, kept for as long as the database is open. */
-export function createObservationAges({ now, uptime }: Clock): ObservationAges {
+/**
+ * One entry for each side of a cluster, kept for as long as the database is open. `announce`: has other servers know what was recorded
+ * here.
+ */
+export function createObservationAges(
+  { now, uptime }: Clock,
+  announce: (observation: RecordedObservation) => void = () => {},
+): ObservationAges {
   const latest = new Map<string, { at: string; uptime: number }>();
   const listeners = new Set<(clusterId: string) => void>();
+  function note({ clusterId, side, at }: RecordedObservation): void {
+    for (const listener of listeners) listener(clusterId);
+    latest.set(`${clusterId}/${side}`, { at, uptime: uptime() });
+  }
   return {
     onRecorded(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     recorded(clusterId, side, at) {
-      for (const listener of listeners) listener(clusterId);
-      latest.set(`${clusterId}/${side}`, { at, uptime: uptime() });
+      note({ clusterId, side, at });
+      announce({ clusterId, side, at });
     },
+    heard: note,
     msSince(clusterId, side, at) {
       const own = latest.get(`${clusterId}/${side}`);
       if (own?.at === at) return uptime() - own.uptime;

@@ -20,6 +20,7 @@ import type {
   OrganizationUsernameTable,
 } from './membership-tables.ts';
 import type { SecretSchema } from './secret-tables.ts';
+import type { ServerSchema } from './server-tables.ts';
 import type { SessionSchema } from './session-tables.ts';
 import type { SignInSchema } from './sign-in-tables.ts';
 
@@ -310,7 +311,7 @@ export interface CounterTable {
   value: number;
 }
 
-export interface Schema extends SecretSchema, SessionSchema, SignInSchema {
+export interface Schema extends SecretSchema, ServerSchema, SessionSchema, SignInSchema {
   users: UserTable;
   identities: IdentityTable;
   staff_permissions: StaffPermissionTable;

@@ -5,7 +5,9 @@ import type { Logger } from '../lib/log.ts';
 import { listListedOrganizations } from '../store/access-list-users.ts';
 import { findCluster, listConcernedClusters, listDrivenClusters } from '../store/clusters.ts';
 import type { Change, Store } from '../store/index.ts';
+import { allLeases, type Duty, type Lease, type Leases } from '../store/leases.ts';
 import type { KubernetesDriver, SlurmDriver } from './driver.ts';
+import { createPassesElsewhere, type PassesElsewhere } from './elsewhere.ts';
 import { passKubernetes } from './kubernetes-pass.ts';
 import { createListKeeper, type ListKeeper } from './lists.ts';
 import type { PassDeps } from './pass.ts';
@@ -15,8 +17,10 @@ import { type PassState, startWorker, type Worker } from './worker.ts';
 
 export interface SyncOptions {
   store: Store;
+  /** Which sides this server looks after; all of them when left out. */
+  leases?: Leases | undefined;
   drivers: {
-    slurm(cluster: Cluster): Promise<SlurmDriver>;
+    slurm(cluster: Cluster, lease: Lease): Promise<SlurmDriver>;
     /** `wake` is for the driver to call when something there changed by itself, or it answers again. */
     kubernetes(cluster: Cluster, wake: () => void): Promise<KubernetesDriver>;
   };
@@ -30,7 +34,7 @@ export interface SyncOptions {
 }
 
 export interface SyncLoop {
-  /** How the passes of a side go; undefined where it has none, as after its release. */
+  /** How the passes of a side go, on this server or on another; undefined where it has none, as after its release. */
   passesOf(clusterId: string, side: Side): PassState | undefined;
   /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
@@ -52,17 +56,26 @@ class Loop implements SyncLoop {
   readonly #options: SyncOptions;
   readonly #lists: ListKeeper;
   readonly #deps: PassDeps;
+  readonly #leases: Leases;
+  /** Of the sides that this server looks after. */
   readonly #workers = new Map<string, Worker>();
+  /** How to leave a side to others, for each that this server would look after. */
+  readonly #wanted = new Map<string, () => Promise<void>>();
+  readonly #elsewhere: PassesElsewhere;
   readonly #tasks = new Set<Promise<void>>();
   #isStopping = false;
   #isSweeping = false;
+  /** A side was taken over since the sweep under way began. */
+  #isSweepDue = false;
   #stopListening = () => {};
   #sweeps: NodeJS.Timeout | undefined;
 
   constructor(options: SyncOptions) {
     this.#options = options;
+    this.#leases = options.leases ?? allLeases(options.store);
     this.#lists = createListKeeper(options);
     this.#deps = { ...options, lists: this.#lists, admission: createQueue(passesAtOnce) };
+    this.#elsewhere = createPassesElsewhere(options.store);
   }
 
   async start(): Promise<void> {
@@ -75,34 +88,70 @@ class Loop implements SyncLoop {
   }
 
   passesOf(clusterId: string, side: Side): PassState | undefined {
-    return this.#workers.get(keyOf(clusterId, side))?.state;
+    const key = keyOf(clusterId, side);
+    return this.#workers.get(key)?.state ?? (this.#wanted.has(key) ? this.#elsewhere.of(key) : undefined);
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopListening();
     clearInterval(this.#sweeps);
-    const stopped = [...this.#workers.values()].map((worker) => worker.stop());
+    this.#elsewhere.stop();
+    const stopped = [...this.#wanted.keys()].map((key) => this.#leave(key));
     await Promise.all([...this.#tasks, ...stopped]);
   }
 
   async #discover(): Promise<void> {
-    for (const cluster of await listDrivenClusters(this.#options.store.read)) this.#startWorkers(cluster);
+    const clusters = await listDrivenClusters(this.#options.store.read);
+    for (const cluster of clusters) this.#wantSides(cluster);
+    // What another server released.
+    const known = new Set(clusters.flatMap(({ id }) => allSides.map((side) => keyOf(id, side))));
+    for (const key of this.#wanted.keys())
+      if (!known.has(key) && !this.#workers.has(key)) void this.#leave(key);
   }
 
-  #startWorkers(cluster: Cluster): void {
+  /** Looks after the sides of a cluster from now on, whenever no other server does. */
+  #wantSides(cluster: Cluster): void {
     for (const side of sidesOf(cluster)) {
       const key = keyOf(cluster.id, side);
-      if (this.#isStopping || this.#workers.has(key)) continue;
-      this.#workers.set(key, this.#startSide(cluster.id, side, key));
+      if (this.#isStopping || this.#wanted.has(key)) continue;
+      const about = { cluster: cluster.name, side };
+      const duty: Duty = {
+        begin: (lease) => {
+          this.#workers.set(key, this.#startSide(cluster.id, side, { key, lease }));
+          if (!this.#leases.areAllHeld) this.#sweepSoon();
+        },
+        end: async () => {
+          const worker = this.#workers.get(key);
+          this.#workers.delete(key);
+          await worker?.stop();
+          if (worker && !this.#isStopping) this.#options.log.debug('sync.left', about);
+        },
+      };
+      this.#wanted.set(key, async () => {});
+      this.#wanted.set(key, this.#leases.want(`sync/${key}`, duty));
     }
   }
 
-  #startSide(clusterId: string, side: Side, key: string): Worker {
+  async #leave(key: string): Promise<void> {
+    const leave = this.#wanted.get(key);
+    this.#wanted.delete(key);
+    await leave?.();
+  }
+
+  #startSide(clusterId: string, side: Side, { key, lease }: { key: string; lease: Lease }): Worker {
     const { drivers, log } = this.#options;
-    const onEnd = () => void this.#workers.delete(key);
-    const about = { clusterId, side, deps: this.#deps, log, onEnd };
-    if (side === 'slurm') return startWorker({ ...about, pass: passSlurm, createDriver: drivers.slurm });
+    const onEnd = () => {
+      this.#workers.delete(key);
+      void this.#leave(key);
+    };
+    const onPassed = (state: PassState) => this.#elsewhere.announce(key, state);
+    const deps = { ...this.#deps, store: lease.store };
+    const about = { clusterId, side, deps, log, onEnd, onPassed };
+    if (side === 'slurm') {
+      const createDriver = (cluster: Cluster) => drivers.slurm(cluster, lease);
+      return startWorker({ ...about, pass: passSlurm, createDriver });
+    }
     const wake = () => this.#workers.get(key)?.wake();
     const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake);
     return startWorker({ ...about, pass: passKubernetes, createDriver });
@@ -122,15 +171,39 @@ class Loop implements SyncLoop {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
     try {
-      await this.#discover();
-      for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
-        if (this.#isStopping) return;
-        if (await this.#lists.updateOrganization(organizationId))
-          await this.#nudgeConcerned({ organizationId });
-      }
+      do {
+        this.#isSweepDue = false;
+        await this.#discover();
+        for (const organizationId of await this.#listOrganizations()) {
+          if (this.#isStopping) return;
+          if (await this.#lists.updateOrganization(organizationId))
+            await this.#nudgeConcerned({ organizationId });
+        }
+      } while (this.#isSweepDue);
     } finally {
       this.#isSweeping = false;
     }
+  }
+
+  /** What was announced while nobody looked after a side is looked for when it is taken over. */
+  #sweepSoon(): void {
+    this.#isSweepDue = true;
+    if (!this.#isSweeping) this.#inBackground('sweep', () => this.#sweep());
+  }
+
+  /** Those whose lists this server keeps: it looks after a side of one of their clusters. */
+  async #listOrganizations(): Promise<string[]> {
+    const { read } = this.#options.store;
+    const organizations = await listListedOrganizations(read);
+    if (this.#leases.areAllHeld) return organizations;
+    const clusters = await listDrivenClusters(read);
+    const own = new Set(clusters.filter(({ id }) => this.#isOwn(id)).map((one) => one.organizationId));
+    return organizations.filter((id) => own.has(id));
+  }
+
+  /** Whether this server looks after a side of the cluster. */
+  #isOwn(clusterId: string): boolean {
+    return allSides.some((side) => this.#workers.has(keyOf(clusterId, side)));
   }
 
   #onChanges(changes: readonly Change[]): void {
@@ -149,7 +222,7 @@ class Loop implements SyncLoop {
 
   /** A write for each of thousands of people would keep everybody else's writes waiting. */
   async #updateEveryone(): Promise<void> {
-    for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
+    for (const organizationId of await this.#listOrganizations()) {
       if (this.#isStopping) return;
       await this.#lists.updateOrganization(organizationId);
     }
@@ -168,16 +241,23 @@ class Loop implements SyncLoop {
       this.#nudge(change.clusterId);
       // It may be new, or have got another side.
       const cluster = await findCluster(this.#options.store.read, change.clusterId);
-      if (cluster && cluster.state !== 'released') this.#startWorkers(cluster);
+      if (cluster && cluster.state !== 'released') this.#wantSides(cluster);
       return;
     }
+    // Whoever looks after the clusters concerned keeps their lists.
+    if (!this.#leases.areAllHeld && !(await this.#listConcerned(change)).some((id) => this.#isOwn(id)))
+      return;
     if ('userId' in change) await this.#lists.updateUser(change.userId);
     else await this.#lists.updateOrganization(change.organizationId);
     await this.#nudgeConcerned(change);
   }
 
   async #nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {
-    for (const id of await listConcernedClusters(this.#options.store.read, who)) this.#nudge(id);
+    for (const id of await this.#listConcerned(who)) this.#nudge(id);
+  }
+
+  #listConcerned(who: { userId: string } | { organizationId: string }): Promise<string[]> {
+    return listConcernedClusters(this.#options.store.read, who);
   }
 
   #nudge(clusterId: string): void {

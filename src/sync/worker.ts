@@ -21,6 +21,8 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   log: Logger;
   /** Called once when the side is released, or is no side of the cluster any more. */
   onEnd(): void;
+  /** Called when a pass is over and it is known when the next one is. */
+  onPassed?(state: PassState): void;
 }
 
 /** How a side's passes go. Times in ms since 1970. */
@@ -130,6 +132,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
       const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
       this.schedule(isDue ? this.#gatherMs() : delayMs);
+      this.#options.onPassed?.(this.state);
     });
   }
 

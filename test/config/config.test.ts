@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { readClusters } from '../../src/config/clusters.ts';
@@ -72,6 +72,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     demo: false,
     files: [file],
     dataDir: join(directory.path, 'data'),
+    server: { name: hostname() },
     platform: http(8080),
     business: http(8081),
     gateway: {
@@ -416,7 +417,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, seed.',
+    'plattform is not a setting; known here: dataDir, server, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, seed.',
   ],
   [
     'an unknown key',

@@ -14,6 +14,7 @@ import { runCommand } from '../../store/commands.ts';
 import type { Reader } from '../../store/index.ts';
 import { findObservation, listSideStates } from '../../store/observations.ts';
 import { findOrganization, findOrganizationBySlug } from '../../store/organizations.ts';
+import { refuseSimulated } from '../../store/simulated-clusters.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
 import { failingSince } from './problems.ts';
@@ -50,6 +51,7 @@ export function operatorCreateCluster(
       const organization = await findOrganizationBySlug(tx.db, body.organization);
       if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
       const id = await createCluster(tx, { ...body, organizationId: organization.id });
+      await refuseSimulated(tx);
       const about = { target: id, clusterId: id, organizationId: organization.id };
       return {
         result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now, deps.installation),

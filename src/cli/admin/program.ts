@@ -25,6 +25,7 @@ import { person } from './person.ts';
 import { purchase } from './purchase.ts';
 import { reservation } from './reservation.ts';
 import { addSecrets } from './secrets.ts';
+import { servers } from './servers.ts';
 import { session } from './session.ts';
 
 const nouns = [
@@ -38,6 +39,7 @@ const nouns = [
   purchase,
   session,
   gateway,
+  servers,
 ];
 
 /** Fills the group; `finish` is given the exit status of what runs outside the client. */

@@ -55,3 +55,12 @@ export function countChanges(db: Transaction<Schema>): number {
 export async function dataVersion(reader: Kysely<Schema>): Promise<number> {
   return (await queriesOf.get(reader)?.dataVersion()) ?? Number.NaN;
 }
+
+const postgresTime = 'select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as ms';
+
+/** The time of day in ms since 1970, the same for all servers of a database: that of the database, or of this host alone. */
+export async function databaseTime(db: Kysely<Schema>): Promise<number> {
+  if (engineNameOf(db) !== 'postgres') return Date.now();
+  const [row] = await execute<{ ms: number | string }>(db, postgresTime);
+  return Number(row?.ms);
+}

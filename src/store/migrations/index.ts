@@ -18,6 +18,7 @@ import { accessRequests } from './0015-access-requests.ts';
 import { slurmConfigurationVersions } from './0016-slurm-configuration-versions.ts';
 import { pastSessions } from './0019-past-sessions.ts';
 import { memberVersions } from './0020-member-versions.ts';
+import { servers } from './0022-servers.ts';
 import { secrets } from './0023-secrets.ts';
 
 export const migrations: Record<string, Migration> = {
@@ -39,5 +40,6 @@ export const migrations: Record<string, Migration> = {
   '0016-slurm-configuration-versions': slurmConfigurationVersions,
   '0019-past-sessions': pastSessions,
   '0020-member-versions': memberVersions,
+  '0022-servers': servers,
   '0023-secrets': secrets,
 };

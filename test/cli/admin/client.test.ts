@@ -62,6 +62,7 @@ test('every admin command explains itself, with an example', () => {
     ...['list', 'accept', 'decline'].map((verb) => `purchase ${verb}`),
     ...['list', 'past', 'close'].map((verb) => `session ${verb}`),
     ...['key', 'sshd'].map((verb) => `gateway ${verb}`),
+    'servers list',
     'bootstrap',
     ...['list', 'announce', 'switch', 'back', 'withdraw', 'retire'].map((verb) => `key ${verb}`),
     ...['new-key', 'list', 'rotate'].map((verb) => `secrets ${verb}`),

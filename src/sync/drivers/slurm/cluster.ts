@@ -18,6 +18,8 @@ export interface SlurmOptions extends ScriptScope {
   name: string;
   /** Where this cluster's files are kept here. */
   dataDir: string;
+  /** Where it is kept which hosts have something of ours; in a file there, when left out. */
+  record?: HostRecord;
   /** Host keys that are kept with other servers; left out: they are kept here. */
   knownHosts?: SharedKnownHosts | undefined;
   /** Notifies the gateway that a login node (`host:port`) is about to restart. */
@@ -56,7 +58,7 @@ export class SlurmCluster {
     this.options = options;
     this.settings = options.settings;
     const directory = join(options.dataDir, 'slurm');
-    this.record = createHostRecord(join(directory, 'hosts.json'));
+    this.record = options.record ?? createHostRecord(join(directory, 'hosts.json'));
     this.#shell = createShell({
       user: this.settings.manage?.user ?? 'root',
       identityFile: this.settings.manage?.identityFile,

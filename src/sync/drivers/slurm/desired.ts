@@ -18,15 +18,21 @@ export interface ScriptScope {
   /** The Slurm account that people's associations are in. */
   organization: string;
   settings: SlurmSettings;
+  /**
+   * Higher than what any server had that looked after this cluster before: hosts take no change with a lower one. Undefined
+   * where there is one server only.
+   */
+  fence?: number | undefined;
 }
 
 /** What every script begins with: its cluster and its host. */
 export function hostRows(
-  { clusterId, organization, settings }: ScriptScope,
+  { clusterId, organization, settings, fence }: ScriptScope,
   host: Host,
   action: string,
 ): Row[] {
   return [
+    ...(fence === undefined ? [] : [['fence', fence] as const]),
     ['id', clusterId],
     ['action', action],
     ['config', settings.configFile ?? defaultSlurmConfigFile],

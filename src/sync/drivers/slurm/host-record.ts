@@ -1,10 +1,13 @@
 /**
- * Records in a file which hosts have something of ours: a host that leaves the settings, or Slurm, is cleaned, or named as
- * left behind, and not forgotten. Without the file only that is lost.
+ * Records which hosts have something of ours: a host that leaves the settings, or Slurm, is cleaned, or named as left behind,
+ * and not forgotten. Without the record only that is lost. It is in a file, or in the database where several servers share
+ * that.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeWhole } from '../../../lib/whole-file.ts';
+import type { Store } from '../../../store/index.ts';
+import { listManagedHosts, noteManagedHost } from '../../../store/managed-hosts.ts';
 import type { Host } from './hosts.ts';
 
 /** A host without a part in the cluster. */
@@ -24,21 +27,45 @@ export interface HostRecord {
 type Line = Pick<LeftHost, 'address' | 'reach' | 'nodes' | 'username'>;
 
 export function createHostRecord(file: string): HostRecord {
-  const lines = new Map(read(file).map((line) => [line.address, line]));
-  const save = () => {
+  return recordOf(read(file), (lines) => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const text = [...lines.values()].map((line) => `${JSON.stringify(line)}\n`).join('');
     writeWhole(file, text);
-  };
+  });
+}
+
+/** The record in the database. What cannot be written at the moment is written with the next change. */
+export async function openHostRecord(store: Store, clusterId: string): Promise<HostRecord> {
+  const known = (await listManagedHosts(store.read, clusterId)).map(({ host }) => JSON.parse(host) as Line);
+  const unwritten = new Map<string, string | undefined>();
+  let writing = Promise.resolve();
+  async function write() {
+    for (const [address, host] of unwritten) {
+      await store.write((tx) => noteManagedHost(tx, clusterId, { address, host }), { flush: false });
+      if (unwritten.get(address) === host) unwritten.delete(address);
+    }
+  }
+  return recordOf(known, (lines, address) => {
+    const line = lines.get(address);
+    unwritten.set(address, line && JSON.stringify(line));
+    writing = writing.then(write).catch(() => {});
+  });
+}
+
+function recordOf(
+  known: readonly Line[],
+  save: (lines: ReadonlyMap<string, Line>, address: string) => void,
+): HostRecord {
+  const lines = new Map(known.map((line) => [line.address, line]));
   return {
     add({ address, reach, nodes }, username) {
       const line: Line = { address, nodes, ...(reach && { reach }), ...(username && { username }) };
       if (JSON.stringify(lines.get(address)) === JSON.stringify(line)) return;
       lines.set(address, line);
-      save();
+      save(lines, address);
     },
     remove(address) {
-      if (lines.delete(address)) save();
+      if (lines.delete(address)) save(lines, address);
     },
     left(present) {
       const known = new Set(present.map(({ address }) => address));

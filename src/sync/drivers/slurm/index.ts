@@ -15,6 +15,8 @@ import { Observer } from './observe.ts';
 import { Progress } from './progress.ts';
 import { releaseHost } from './release.ts';
 
+export { openHostRecord } from './host-record.ts';
+
 export interface RealSlurmDriver extends SlurmDriver {
   /** How many scripts were run, which is the number of round trips. */
   readonly roundTrips: number;

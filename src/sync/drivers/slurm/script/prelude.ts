@@ -67,5 +67,20 @@ lock_host() {
   find /run/andromeda-slurm -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
   touch "$S/accounts" "$S/files" || abort "$S cannot be written"
   [ -s "$S/token" ] || keep "$S/token" < /proc/sys/kernel/random/uuid
+  check_fence
+}
+
+# Of several servers, one looks after a cluster, with a number that is higher than what the others had. What comes late of one
+# that does not any more, or was sent before something newer, changes nothing.
+check_fence() {
+  local fence last
+  fence=$(rows fence)
+  [ -n "$fence" ] || return 0
+  last=$(cat "$S/fence" 2> /dev/null || echo 0)
+  [ "$fence" -ge "$last" ] || abort 'another server looks after this host by now; nothing was changed'
+  if [ "$fence" = "$last" ] && [ "$(rows action)" != release ] && [ -s "$S/current" ]; then
+    [ "$(rows version | cut -f 1)" -ge "$(cut -f 1 "$S/current")" ] || abort 'this host has a newer list already; nothing was changed'
+  fi
+  [ "$fence" = "$last" ] || printf '%s\n' "$fence" | keep "$S/fence"
 }
 `;

@@ -1,0 +1,253 @@
+/**
+ * A part of the composition root: this server among those that share the database. It says every few seconds that it is
+ * there, takes the leases that nobody has, and gives up its own when it cannot say so for a while. On SQLite there is no
+ * other: everything is its own, and nothing of this runs.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import manifest from '../../package.json' with { type: 'json' };
+import type { Config } from '../config/index.ts';
+import { DomainError } from '../domain/error.ts';
+import { giveUpMs, heartbeatMs, type Server, serverLifeMs } from '../domain/server.ts';
+import type { Logger } from '../lib/log.ts';
+import { dataDirId } from '../store/data-dir-id.ts';
+import type { Store } from '../store/index.ts';
+import {
+  allLeases,
+  freeLeases,
+  type Leases,
+  listFreeLeases,
+  renewLeases,
+  takeLeases,
+} from '../store/leases.ts';
+import { type Entrant, enterServer, leaveServers, listServers } from '../store/servers.ts';
+import { refuseSimulated } from '../store/simulated-clusters.ts';
+import { HeldLeases } from './held-leases.ts';
+
+export interface Servers {
+  readonly leases: Leases;
+  /** Leaves to the others what is left. */
+  stop(): Promise<void>;
+}
+
+/** How often a server says that it is there, after how long without it gives up, and how often it looks for leases to take. */
+const usual = { heartbeatMs, giveUpMs, pollMs: 1_000 };
+const topic = 'leases';
+/** What is found out again, or renewed, in a moment. */
+const unflushed = { flush: false };
+
+/** Writes this server down among the others. Throws `invalid_state` where it may not serve beside them. */
+export async function joinServers(
+  { dataDir, server: { name } }: Pick<Config, 'dataDir' | 'server'>,
+  store: Store,
+  log: Logger,
+  times: typeof usual = usual,
+): Promise<Servers> {
+  const entrant: Entrant = { name, version: manifest.version, directory: dataDirId(dataDir) };
+  if (store.server.isAlone) {
+    await store.write((tx) => enterServer(tx, entrant), unflushed);
+    return { leases: allLeases(store), async stop() {} };
+  }
+  await enterBesides(store, entrant);
+  const member = new Member({ store, entrant, log, times });
+  member.start();
+  return { leases: member.leases, stop: () => member.stop() };
+}
+
+async function enter(store: Store, entrant: Entrant): Promise<void> {
+  await store.write(async (tx) => {
+    await enterServer(tx, entrant);
+    await refuseSimulated(tx);
+  });
+}
+
+/** Where another server is in the way, waits until it is clear whether that one is alive. */
+async function enterBesides(store: Store, entrant: Entrant): Promise<void> {
+  const live = async () => (await listServers(store)).filter(({ isLive }) => isLive);
+  const before = new Map((await live()).map(({ id, seenAt }) => [id, seenAt]));
+  const until = performance.now() + serverLifeMs + heartbeatMs;
+  for (;;) {
+    try {
+      return await enter(store, entrant);
+    } catch (error) {
+      const isRefused = error instanceof DomainError && error.code === 'invalid_state';
+      const isSeenAgain = (await live()).some(({ id, seenAt }) => before.get(id) !== seenAt);
+      if (!isRefused || isSeenAgain || performance.now() > until) throw error;
+      await sleep(usual.pollMs);
+    }
+  }
+}
+
+interface MemberOptions {
+  store: Store;
+  entrant: Entrant;
+  log: Logger;
+  times: typeof usual;
+}
+
+class Member {
+  readonly leases: HeldLeases;
+  readonly #store: Store;
+  readonly #entrant: Entrant;
+  readonly #log: Logger;
+  readonly #times: typeof usual;
+  readonly #stopListening: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isStopping = false;
+  /** Something came since the round under way began. */
+  #isDue = false;
+  /** When the last write that said that this server is there began, by a clock that only passes. */
+  #renewedAt = performance.now();
+  #hasGivenUp = false;
+  #lastFailure = '';
+  readonly #others = new Map<string, Server>();
+  readonly #toFree = new Map<string, () => void>();
+
+  constructor({ store, entrant, log, times }: MemberOptions) {
+    this.#store = store;
+    this.#entrant = entrant;
+    this.#log = log;
+    this.#times = times;
+    this.leases = new HeldLeases({
+      store,
+      log,
+      wake: () => this.#wake(),
+      free: (name) => this.#free(name),
+    });
+    this.#stopListening = store.messages.on(topic, () => this.#wake());
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#tick(), this.#times.pollMs).unref();
+    this.#tick();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#timer);
+    this.#stopListening();
+    await this.#running;
+    for (const done of this.#toFree.values()) done();
+    try {
+      await this.#store.write(leaveServers, unflushed);
+      await this.#store.messages.send(topic, {});
+    } catch {
+      // The database is away: the others find out by themselves.
+    }
+  }
+
+  #tick(): void {
+    // Beside what is under way, which may be waiting for the database.
+    if (!this.#hasGivenUp && performance.now() - this.#renewedAt > this.#times.giveUpMs) this.#giveUp();
+    this.#wake();
+  }
+
+  #giveUp(): void {
+    this.#hasGivenUp = true;
+    const leases = this.leases.held.length;
+    const message = `The database could not be told for ${this.#times.giveUpMs / 1000} seconds that this server is there, so it leaves to others what one server at a time does.`;
+    this.#log.warn('lease.given_up', { leases, message });
+    this.leases.loseAll();
+  }
+
+  #wake(): void {
+    this.#isDue = true;
+    if (this.#isStopping || this.#running) return;
+    this.#running = this.#rounds().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #rounds(): Promise<void> {
+    // Behind whoever asks for more in the same moment.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#isDue && !this.#isStopping) {
+      this.#isDue = false;
+      try {
+        await this.#round();
+        this.#lastFailure = '';
+      } catch (error) {
+        const { message } = error as Error;
+        // Once, and not every second.
+        if (message !== this.#lastFailure) this.#log.error('servers.failed', { error });
+        this.#lastFailure = message;
+        // The next tick is soon enough.
+        return;
+      }
+    }
+  }
+
+  async #round(): Promise<void> {
+    await this.#freeSome();
+    if (performance.now() - this.#renewedAt >= this.#times.heartbeatMs || this.#hasGivenUp)
+      await this.#renew();
+    const { wanted } = this.leases;
+    if (wanted.length === 0) return;
+    const free = await listFreeLeases(this.#store, wanted);
+    if (free.length === 0) return;
+    const began = performance.now();
+    const taken = await this.#store.write((tx) => takeLeases(tx, free));
+    if (taken.size === 0) return this.#renew();
+    this.#wasRenewed(began);
+    this.leases.begin(taken);
+  }
+
+  async #renew(): Promise<void> {
+    const began = performance.now();
+    const tokens = await this.#store.write(renewLeases, unflushed);
+    if (tokens) {
+      this.#wasRenewed(began);
+      for (const name of this.leases.compare(tokens)) void this.#free(name);
+    } else {
+      this.leases.loseAll();
+      await enter(this.#store, this.#entrant);
+      this.#wasRenewed(began);
+    }
+    await this.#observeOthers();
+  }
+
+  #wasRenewed(began: number): void {
+    this.#renewedAt = began;
+    this.#hasGivenUp = false;
+  }
+
+  async #observeOthers(): Promise<void> {
+    const { server } = this.#store;
+    const live = (await listServers(this.#store)).filter(({ id, isLive }) => isLive && id !== server.id);
+    for (const one of live) {
+      const { id, name, version } = one;
+      if (!this.#others.has(id)) this.#log.info('servers.seen', { serverId: id, name, version });
+      this.#others.set(id, one);
+    }
+    const ids = new Set(live.map(({ id }) => id));
+    for (const [id, { name }] of this.#others) {
+      if (ids.has(id)) continue;
+      this.#others.delete(id);
+      this.#log.info('servers.gone', { serverId: id, name });
+    }
+    this.#log.debug('servers.counted', { servers: live.length + 1, leases: this.leases.held.length });
+  }
+
+  #free(name: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#toFree.get(name)?.();
+      this.#toFree.set(name, resolve);
+      this.#wake();
+      // Nobody waits for it any more: leaving frees all.
+      if (this.#isStopping) resolve();
+    });
+  }
+
+  /** All that came in a moment together, such as at the end. */
+  async #freeSome(): Promise<void> {
+    if (this.#toFree.size === 0) return;
+    const some = new Map(this.#toFree);
+    this.#toFree.clear();
+    try {
+      await this.#store.write((tx) => freeLeases(tx, [...some.keys()]), unflushed);
+      await this.#store.messages.send(topic, {});
+    } finally {
+      for (const done of some.values()) done();
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
+ * A server that is alone, as on SQLite, is written down once.
+ */
+import { rememberedMs, type Server, serverLifeMs } from '../domain/server.ts';
+import { databaseTime } from './engine.ts';
+import type { Store, Tx } from './index.ts';
+import { fromTime, toTime } from './time.ts';
+
+/** What a server says of itself; `directory` stands for its data directory, which no other process has. */
+export interface Entrant {
+  name: string;
+  version: string;
+  directory: string;
+}
+
+/** Writes this server down. One that had the same directory before is certainly gone, and what it held is free. */
+export async function enterServer(tx: Tx, { name, version, directory }: Entrant): Promise<void> {
+  const { id, isAlone } = tx.server;
+  const now = await databaseTime(tx.db);
+  const at = toTime(now);
+  let past = tx.db.deleteFrom('servers');
+  if (!isAlone)
+    past = past.where((eb) =>
+      eb.or([
+        eb('directory', '=', directory),
+        eb('id', '=', id),
+        eb('seen_at', '<', toTime(now - rememberedMs)),
+      ]),
+    );
+  await past.execute();
+  await tx.db
+    .insertInto('servers')
+    .values({ id, name, version, directory, started_at: at, seen_at: at })
+    .execute();
+}
+
+/** Says that this server is there. False where it is written down no more, and has to enter again. */
+export async function renewServer(tx: Tx): Promise<boolean> {
+  const at = toTime(await databaseTime(tx.db));
+  const { numUpdatedRows } = await tx.db
+    .updateTable('servers')
+    .set({ seen_at: at })
+    .where('id', '=', tx.server.id)
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows) > 0;
+}
+
+/** Takes this server out, and leaves to others what it held. */
+export async function leaveServers(tx: Tx): Promise<void> {
+  const { id } = tx.server;
+  await tx.db.updateTable('leases').set({ server_id: null }).where('server_id', '=', id).execute();
+  await tx.db.deleteFrom('servers').where('id', '=', id).execute();
+}
+
+/** The servers in the order in which they were started; those that are gone for a while as well. */
+export async function listServers({ read: db, server }: Pick<Store, 'read' | 'server'>): Promise<Server[]> {
+  const now = await databaseTime(db);
+  const rows = await db
+    .selectFrom('servers as s')
+    .leftJoin('leases as l', 'l.server_id', 's.id')
+    .selectAll('s')
+    .select((eb) => eb.fn.count<number>('l.name').as('leases'))
+    .groupBy(['s.id', 's.name', 's.version', 's.directory', 's.started_at', 's.seen_at'])
+    .orderBy('s.started_at')
+    .orderBy('s.id')
+    .execute();
+  return rows.map((row) => {
+    // One that is alone says only at its start that it is there.
+    const seenAt = server.isAlone && row.id === server.id ? toTime(now) : row.seen_at;
+    return {
+      id: row.id,
+      name: row.name,
+      version: row.version,
+      startedAt: row.started_at,
+      seenAt,
+      isLive: now - fromTime(seenAt) < serverLifeMs,
+      leases: Number(row.leases),
+    };
+  });
+}
+
+/** The names of the other servers that are there. */
+export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
+  if (server.isAlone) return [];
+  const now = await databaseTime(db);
+  const rows = await db
+    .selectFrom('servers')
+    .select('name')
+    .where('id', '!=', server.id)
+    .where('seen_at', '>', toTime(now - serverLifeMs))
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}

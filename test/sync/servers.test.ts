@@ -1,0 +1,222 @@
+/** Several servers look after the same clusters: each side one of them, and another when that one is gone. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { joinServers } from '../../src/app/servers.ts';
+import type { Lab } from '../../src/domain/lab.ts';
+import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
+import { serverLifeMs } from '../../src/domain/server.ts';
+import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
+import type { Store } from '../../src/store/index.ts';
+import { findObservation } from '../../src/store/observations.ts';
+import { listServers } from '../../src/store/servers.ts';
+import { createSshKey } from '../../src/store/ssh-keys.ts';
+import { type SlurmDriver, type SyncLoop, startSyncLoop } from '../../src/sync/index.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { asServer, letPass, newWire } from '../support/servers.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+import { openTestStore, userId } from '../support/store.ts';
+
+const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7JY0kB1n6sQXv0f5V5S7hCkXH0mM0Yf0Hc1b2JwXyZ';
+const site = {
+  login: [{ name: 'login1', host: '10.0.0.5', hostKey }],
+  controller: { host: '10.0.0.5', hostKey },
+};
+const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+const lab: Lab = {
+  organizations: [
+    { slug: 'x', name: 'X', members: [{ email: 'ada@x.example', role: 'owner', username: 'ada' }] },
+  ],
+  clusters: [{ name: 'alpha', id: clusterId, organization: 'x', scheduler: 'sunk', slurm: site }],
+};
+const times = { heartbeatMs: 100, giveUpMs: 60_000, pollMs: 50 };
+/** Of a server that is halted, so to speak: it says only once that it is there, and does not notice. */
+const never = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 50 };
+
+/** What is on the cluster: the servers reach the same one. */
+class OneCluster {
+  applied: { by: string; manifest: Manifest }[] = [];
+  observedBy: string[] = [];
+  readonly applying = new Set<string>();
+  /** What applying waits for, by server. */
+  readonly slow = new Map<string, Promise<void>>();
+
+  driver(name: string): SlurmDriver {
+    return {
+      gatherMs: 0,
+      followsSettings: false,
+      observe: async (): Promise<SlurmReport> => {
+        this.observedBy.push(name);
+        const last = this.applied.at(-1)?.manifest;
+        return {
+          manifestGeneration: last?.generation ?? 0,
+          desiredGeneration: last?.desiredGeneration ?? 0,
+          listVersion: last?.listVersion ?? 0,
+          controlPlaneReady: true,
+          machines: [],
+          runningJobs: [],
+          loginNodes: [],
+          accounts: [],
+          failure: null,
+        };
+      },
+      apply: async (manifest) => {
+        this.applying.add(name);
+        await this.slow.get(name);
+        this.applied.push({ by: name, manifest });
+      },
+      async release() {},
+      async close() {},
+    };
+  }
+}
+
+interface Shared extends AsyncDisposable {
+  store: Store;
+  cluster: OneCluster;
+  /** Starts a server with a sync loop; it is stopped at the end of the test at the latest. */
+  start(name: string, options?: { log?: Logger; renews?: boolean }): Promise<TestServer>;
+}
+
+interface TestServer {
+  store: Store;
+  loop: SyncLoop;
+  stop(): Promise<void>;
+}
+
+async function share(): Promise<Shared> {
+  const stack = new AsyncDisposableStack();
+  const { store } = stack.use(await openTestStore(lab));
+  const cluster = new OneCluster();
+  const wire = newWire();
+  return {
+    store,
+    cluster,
+    async start(name, { log = createLogger('silent'), renews = true } = {}) {
+      const own = asServer(store, wire);
+      const directory = stack.use(temporaryDirectory());
+      const config = { dataDir: directory.path, server: { name } };
+      const servers = await joinServers(config, own, log, renews ? times : never);
+      const loop = await startSyncLoop({
+        store: own,
+        leases: servers.leases,
+        drivers: {
+          slurm: async () => cluster.driver(name),
+          kubernetes: () => Promise.reject(new Error('no cluster here has a Kubernetes side')),
+        },
+        subjectIssuer: undefined,
+        intervalMs: 60_000,
+        log,
+        now: Date.now,
+      });
+      let stopped: Promise<void> | undefined;
+      const stop = () => {
+        stopped ??= loop.stop().then(() => servers.stop());
+        return stopped;
+      };
+      stack.defer(stop);
+      return { store: own, loop, stop };
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+async function addKey(store: Store): Promise<void> {
+  const user = await userId(store, 'ada@x.example');
+  const key = parseSshPublicKey(newPublicKey());
+  await store.write((tx) => createSshKey(tx, { userId: user, key, commandId: 'c' }));
+}
+
+const keysAt = ({ cluster }: Shared) => cluster.applied.at(-1)?.manifest.accounts[0]?.keySetGeneration ?? 0;
+const untilKeys = (all: Shared, generation: number) =>
+  eventually(
+    async () => keysAt(all),
+    (found) => found === generation,
+  );
+const leasesOf = async ({ store }: Shared) => {
+  const servers = await listServers(asServer(store));
+  return Object.fromEntries(servers.map(({ name, leases }) => [name, leases]));
+};
+
+test('of three servers one looks after a side, and a change on any of them is applied once', async () => {
+  await using all = await share();
+  const one = await all.start('one');
+  await eventually(
+    async () => all.cluster.applied.length,
+    (count) => count === 1,
+  );
+  const two = await all.start('two');
+  await all.start('three');
+  for (const [index, { store }] of [two, one, two].entries()) {
+    await addKey(store);
+    await untilKeys(all, index + 1);
+  }
+  assert.deepEqual(new Set(all.cluster.applied.map(({ by }) => by)), new Set(['one']));
+  const generations = all.cluster.applied.map(({ manifest }) => manifest.generation);
+  assert.deepEqual(generations, [1, 2, 3, 4]);
+  assert.deepEqual(await leasesOf(all), { one: 1, two: 0, three: 0 });
+});
+
+test('a server that stops leaves its sides to another at once, which takes up what was missed', async () => {
+  await using all = await share();
+  const one = await all.start('one');
+  await eventually(
+    async () => all.cluster.applied.length,
+    (count) => count === 1,
+  );
+  await one.stop();
+  // Nobody is there who hears of it.
+  await addKey(all.store);
+  await all.start('two');
+  await untilKeys(all, 1);
+  await eventually(
+    async () => findObservation(all.store.read, clusterId, 'slurm'),
+    (observation) => observation?.manifestGeneration === 2,
+  );
+  assert.deepEqual(await leasesOf(all), { two: 1 });
+});
+
+test('what a server does late that another has taken over from is not written, and its worker ends', async () => {
+  await using all = await share();
+  const events: string[] = [];
+  const log = createLogger('debug', (line) => void events.push(JSON.parse(line).event));
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  all.cluster.slow.set('one', released);
+  const one = await all.start('one', { log, renews: false });
+  await eventually(
+    async () => all.cluster.applying.has('one'),
+    (isApplying) => isApplying,
+  );
+  // Its time is up for the others.
+  await letPass(all.store, one.store.server.id, serverLifeMs);
+  await all.start('two');
+  await eventually(
+    async () => all.cluster.applied.map(({ by }) => by).join(),
+    (by) => by === 'two',
+  );
+  const before = await findObservation(all.store.read, clusterId, 'slurm');
+  release();
+  await eventually(
+    async () => events,
+    (seen) => seen.includes('lease.lost') && seen.includes('sync.left'),
+  );
+  const after = await findObservation(all.store.read, clusterId, 'slurm');
+  assert.deepEqual([after?.observedAt, after?.manifestGeneration], [before?.observedAt, 1]);
+  assert.ok(!events.includes('sync.applied'), 'nothing is said to be done that is not written');
+  assert.deepEqual(await leasesOf(all), { one: 0, two: 1 });
+});
+
+test('operators are told the same of passes and of fresh reports by every server', async () => {
+  await using all = await share();
+  const one = await all.start('one');
+  const two = await all.start('two');
+  await addKey(one.store);
+  await untilKeys(all, 1);
+  const passes = () => [one, two].map(({ loop }) => loop.passesOf(clusterId, 'slurm'));
+  await eventually(
+    async () => passes(),
+    ([here, there]) => here?.nextAt !== undefined && JSON.stringify(here) === JSON.stringify(there),
+  );
+  assert.equal(two.loop.passesOf(clusterId, 'kubernetes'), undefined);
+});
