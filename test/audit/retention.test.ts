@@ -289,3 +289,29 @@ test('audit verify accepts a trail that begins at a checkpoint, and says so', as
   const distrusted = await machine.run(['admin', 'audit', 'verify', '--key', other]);
   assert.match(distrusted.stderr, /is signed with another key/);
 });
+
+test('a server goes on signing when another deleted what it signed last, and not when somebody else did', async () => {
+  await using trail = await openOldTrail(20);
+  const other = createSigner(trail.store, trail.key, () => trail.clock.now);
+  const before = await other.sign();
+  // By then all of it is old.
+  trail.clock.now += 40 * day;
+  await trail.store.write((tx) =>
+    appendAuditEntry(tx, {
+      actorUserId: systemUserId,
+      operation: 'test',
+      target: 'late',
+      reason: '',
+      result: 'done',
+    }),
+  );
+  await trail.retain({ audit: 30 });
+  const [first = 0] = await trail.seqs();
+  assert.ok(before && first > before.seq, 'the entry of its last head is gone');
+  const head = await other.sign();
+  assert.equal(head?.seq, (await trail.seqs()).at(-1));
+  trail.tamper(`delete from audit_entries where seq <= ${head?.seq}`);
+  // What is read in one go is of one moment.
+  await new Promise((done) => setImmediate(done));
+  await assert.rejects(other.sign(), /was rewritten or cut/);
+});

@@ -76,8 +76,8 @@ function whatWasReported(): string {
   return `the last report: ${report}; the log:\n${lastLines.join('')}`;
 }
 
-/** `live` unless the settings say otherwise. */
-export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): Cluster {
+/** `live` unless the settings say otherwise. `fence`: the token of a server among several. */
+export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}, fence?: number): Cluster {
   const ended: string[] = [];
   const driver = createSlurmDriver({
     name: 'beta',
@@ -85,6 +85,7 @@ export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}): C
     organization: 'physics',
     settings: lab.settings({ rollout: 'live', ...changes }),
     dataDir: `${lab.directory}/data`,
+    fence,
     endSessions: (loginNode) => ended.push(loginNode),
     log: logger(),
   });

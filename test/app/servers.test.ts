@@ -1,0 +1,163 @@
+/** A server among others: when it gives up what it does, and when it may not be there at all. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { joinServers } from '../../src/app/servers.ts';
+import { DomainError } from '../../src/domain/error.ts';
+import type { Lab } from '../../src/domain/lab.ts';
+import { serverLifeMs } from '../../src/domain/server.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters.ts';
+import type { Store } from '../../src/store/index.ts';
+import { findOrganizationBySlug } from '../../src/store/organizations.ts';
+import { listServers } from '../../src/store/servers.ts';
+import { refuseSimulated } from '../../src/store/simulated-clusters.ts';
+import { eventually, physics, startTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { asServer, letPass } from '../support/servers.ts';
+import { openTestStore } from '../support/store.ts';
+
+const silent = createLogger('silent');
+const quick = { heartbeatMs: 50, giveUpMs: 60_000, pollMs: 20 };
+const owner = { email: 'ada@x.example', role: 'owner' as const, username: 'ada' };
+const lab: Lab = { organizations: [{ slug: 'x', name: 'X', members: [owner] }] };
+
+/** Servers of one database, each in a directory of its own; stopped at the end. */
+async function joining(filled: Lab = lab) {
+  const stack = new AsyncDisposableStack();
+  const { store } = stack.use(await openTestStore(filled));
+  return {
+    store,
+    async join(name: string, { own = asServer(store), log = silent, times = quick } = {}) {
+      const directory = stack.use(temporaryDirectory());
+      const servers = await joinServers({ dataDir: directory.path, server: { name } }, own, log, times);
+      let stopped: Promise<void> | undefined;
+      const stop = () => {
+        stopped ??= servers.stop();
+        return stopped;
+      };
+      stack.defer(stop);
+      return { own, leases: servers.leases, stop };
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+/** A duty that notes what becomes of it. */
+function noting() {
+  const seen: string[] = [];
+  return {
+    seen,
+    tokens: [] as (number | undefined)[],
+    begin({ token }: { token: number | undefined }) {
+      this.tokens.push(token);
+      seen.push('begin');
+    },
+    async end(why: string) {
+      seen.push(why);
+    },
+  };
+}
+
+test('a server that cannot say that it is there gives up what it does, and begins again when it can', async () => {
+  await using all = await joining();
+  const events: string[] = [];
+  const log = createLogger('info', (line) => void events.push(JSON.parse(line).event));
+  let isAway = false;
+  const base = asServer(all.store);
+  const own: Store = {
+    ...base,
+    write: (body, options) =>
+      isAway
+        ? Promise.reject(new DomainError('service_unavailable', 'The database is away.'))
+        : base.write(body, options),
+  };
+  const { leases } = await all.join('one', { own, log, times: { ...quick, giveUpMs: 1_000 } });
+  const duty = noting();
+  const leave = leases.want('a', duty);
+  // A machine that stands still for a second makes it give up once more.
+  const last = (wanted: string) =>
+    eventually(
+      async () => duty.seen.at(-1),
+      (seen) => seen === wanted,
+    );
+  await last('begin');
+  isAway = true;
+  await last('lost');
+  assert.ok(events.includes('lease.given_up') && events.includes('servers.failed'));
+  const before = duty.tokens.length;
+  isAway = false;
+  await eventually(
+    async () => duty.tokens.length,
+    (count) => count > before,
+  );
+  const tokens = duty.tokens.map((token = 0) => token);
+  assert.ok(
+    tokens.every((token, index) => index === 0 || token > (tokens[index - 1] ?? 0)),
+    'what it did before it gave up is fenced as well',
+  );
+  await leave();
+  assert.notEqual(duty.seen.at(-1), 'begin');
+});
+
+test('a server that was taken for gone is there again with what it takes next, and the other keeps what that took', async () => {
+  await using all = await joining();
+  const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });
+  const [mine, theirs] = [noting(), noting()];
+  one.leases.want('a', mine);
+  await eventually(
+    async () => mine.seen.join(),
+    (seen) => seen === 'begin',
+  );
+  const two = await all.join('two');
+  two.leases.want('a', theirs);
+  await letPass(all.store, one.own.server.id, serverLifeMs);
+  await eventually(
+    async () => theirs.seen.join(),
+    (seen) => seen === 'begin',
+  );
+  // What asks for another makes it say that it is there.
+  one.leases.want('b', noting());
+  await eventually(
+    async () => (await listServers(two.own)).map(({ name, isLive, leases }) => `${name} ${isLive} ${leases}`),
+    (servers) => servers.join() === 'one true 1,two true 1',
+  );
+});
+
+test('a simulated cluster is refused beside another server, whichever comes second', async () => {
+  const simulated = { name: 'sim', organization: 'x', simulated: { computeNodes: 1, gpusPerNode: 1 } };
+  await using all = await joining({ ...lab, clusters: [simulated] });
+  const one = await all.join('one');
+  await assert.rejects(
+    all.join('two'),
+    /^DomainError: Simulated clusters \(sim\) live in the data directory of one server, and one serves from this database as well. Release them first \(`andromeda admin cluster release`\), or stop the other servers.$/,
+  );
+  const found = await findClusterByName(all.store.read, 'sim');
+  await all.store.write((tx) => startRelease(tx, { clusterId: found?.id ?? '', commandId: null }));
+  await all.store.write(({ db }) => db.updateTable('clusters').set({ state: 'released' }).execute());
+  await all.join('two');
+  const organization = await findOrganizationBySlug(all.store.read, 'x');
+  const added = one.own.write(async (tx) => {
+    await createCluster(tx, { ...simulated, name: 'other', organizationId: organization?.id ?? '' });
+    await refuseSimulated(tx);
+  });
+  await assert.rejects(added, /Simulated clusters \(other\) live .* and two serves/);
+});
+
+test('a server that ended without a word is waited for, and does not keep a simulated cluster from being served', async () => {
+  await using all = await joining(physics);
+  const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });
+  await letPass(all.store, one.own.server.id, serverLifeMs - 500);
+  await all.join('two');
+});
+
+test('GET /operator/servers: on SQLite there is one, which answers and shares nothing out', async () => {
+  await using service = await startTestApp({ config: { server: { name: 'login-a' } } });
+  const { status, body } = await service.business('/operator/servers', { as: 'root' });
+  assert.equal(status, 200);
+  const [{ id, started_at: started, seen_at: seen, version, ...server }, ...others] = body.servers;
+  assert.deepEqual([server, others], [{ name: 'login-a', state: 'live', answers: true, leases: 0 }, []]);
+  assert.match(id, /^server_/);
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  assert.ok(seen >= started);
+  assert.equal((await service.business('/operator/servers', { as: 'ada' })).status, 403);
+});
