@@ -341,7 +341,12 @@ function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => vo
   return store.onChange((changes) => {
     const some = changes.filter(
       (change) =>
-        !('browsersOfUserId' in change || 'sessionsOfUserId' in change || 'requestsOfUserId' in change),
+        !(
+          'browsersOfUserId' in change ||
+          'sessionsOfUserId' in change ||
+          'requestsOfUserId' in change ||
+          'ofService' in change
+        ),
     );
     // One look at everybody costs less than one for each of thousands, as after a lab file.
     const filters = some.length > mostFilters ? [{}] : some.map(sessionsOf);

@@ -1,5 +1,6 @@
 /** What operators are told of the service itself: keys as they were taken up, backups, and what must be mended on this host. */
 import { statfsSync } from 'node:fs';
+import type { Audit, AuditFaults } from '../audit/index.ts';
 import { dueAt } from '../backup/index.ts';
 import { describeStorage } from '../backup/storage.ts';
 import type { InstallationView } from '../business/operation.ts';
@@ -22,6 +23,7 @@ export interface InstallationParts {
   gateway: { readonly fault: string | undefined };
   /** Why a listener has no certificate yet. */
   acme: { readonly obstacle: string | undefined } | undefined;
+  audit: Pick<Audit, 'faults'>;
   /** The sync loop, which starts when everything else has. */
   sync: { loop?: Pick<SyncLoop, 'passesOf'> };
   now(): number;
@@ -36,6 +38,7 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
       ...problemsOfListeners(parts),
       ...problemsOfBackups(backupState(config, now()), now()),
       ...problemsOfDisk(config.dataDir),
+      ...problemsOfAudit(parts.audit.faults()),
     ],
     passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
   };
@@ -147,6 +150,40 @@ function problemsOfListeners({ config, gateway, acme, now }: InstallationParts):
     });
   }
   return problems;
+}
+
+function problemsOfAudit({ signing, destinations }: AuditFaults): Problem[] {
+  const toTime = (at: number) => new Date(at).toISOString();
+  const problems = destinations.map(({ name, since, nextAt, message, refused }): Problem => {
+    const isFile = name.startsWith('file:');
+    return {
+      area: 'audit',
+      about: `copy to ${name}`,
+      urgency: 'now',
+      since: toTime(since),
+      message:
+        refused === undefined
+          ? `It does not get what it should: ${message}`
+          : `It refuses number ${refused}, and nothing behind it is sent: ${message}`,
+      action:
+        refused === undefined
+          ? `See that ${isFile ? 'the service may write there, and that its disk has room' : 'it is up, and that this host reaches it'}. What waits is then sent by itself.`
+          : `Have it accept that; or add ${refused} to \`audit.webhook.skip\`, and reload the service.`,
+      nextTryAt: toTime(nextAt),
+    };
+  });
+  if (!signing) return problems;
+  return [
+    ...problems,
+    {
+      area: 'audit',
+      about: 'signed heads',
+      urgency: 'now',
+      since: toTime(signing.since),
+      message: `No head is signed: ${signing.message}`,
+      action: 'Ask the trail itself: `andromeda admin audit verify`.',
+    },
+  ];
 }
 
 const mebibyte = 2 ** 20;

@@ -16,7 +16,7 @@ import { type Erasures, startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { type AuditKey, loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
-import { startSender } from './sender.ts';
+import { type DestinationFault, startSender } from './sender.ts';
 import { type AuditSigner, createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
 import { type WebhookAddress, webhookDestination } from './webhook.ts';
@@ -51,8 +51,16 @@ export interface Audit {
   sign(): Promise<SignedHead | undefined>;
   /** Takes people who were erased out of the trail, in the background. */
   eraseNames(): void;
+  /** What this server knows not to work of it; nothing where another server of the database keeps it. */
+  faults(): AuditFaults;
   /** Signs and sends what is left, within about a second. To be called behind everything that writes entries. */
   stop(): Promise<void>;
+}
+
+export interface AuditFaults {
+  /** Why no head is signed; since when in ms since 1970. */
+  signing?: { since: number; message: string };
+  destinations: DestinationFault[];
 }
 
 const stopMs = 500;
@@ -85,6 +93,7 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
       // Lost, it is found within a minute.
       else store.messages.send(erasureTopic, {}).catch(() => {});
     },
+    faults: () => keeping?.faults() ?? { destinations: [] },
     async stop() {
       stopListening();
       await leave();
@@ -97,6 +106,7 @@ const erasureTopic = 'erasures';
 /** What is done with the trail in the background, by one server. */
 interface Keeping {
   erasures: Erasures;
+  faults(): AuditFaults;
   /** With `last`, signs and sends what is left. */
   stop(last: boolean): Promise<void>;
 }
@@ -112,17 +122,17 @@ function keepTrail(
     now,
   }: AuditDeps & { lease: Lease; key: AuditKey; signer: AuditSigner },
 ): Keeping {
-  let failing = '';
+  let failing: AuditFaults['signing'];
 
   async function signNow(): Promise<void> {
     try {
       await signer.sign();
-      failing = '';
+      failing = undefined;
     } catch (error) {
       const { message } = error as Error;
       // Once, and not at every interval.
-      if (message !== failing) log.error('audit.sign.failed', { error: message });
-      failing = message;
+      if (message !== failing?.message) log.error('audit.sign.failed', { error: message });
+      failing = { since: failing?.since ?? now(), message };
     }
   }
 
@@ -134,7 +144,7 @@ function keepTrail(
     ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
     ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
   ];
-  const senders = destinations.map((destination) => startSender(store, destination, log));
+  const senders = destinations.map((destination) => startSender(store, destination, { log, now }));
   const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention(
     { store, key, signer, destinations: destinations.map(({ name }) => name), log },
@@ -142,6 +152,10 @@ function keepTrail(
   );
   return {
     erasures,
+    faults: () => ({
+      ...(failing && { signing: failing }),
+      destinations: senders.flatMap((sender) => sender.fault() ?? []),
+    }),
     async stop(last) {
       clearInterval(timer);
       await Promise.all([retaining.stop(), erasures.stop()]);

@@ -40,7 +40,21 @@ export class BusyError extends Error {
   }
 }
 
+/** Why a destination does not get what it should. */
+export interface DestinationFault {
+  /** The destination. */
+  name: string;
+  /** In ms since 1970. */
+  since: number;
+  nextAt: number;
+  message: string;
+  /** The number of the entry or head that is refused for what it says, where that is it. */
+  refused?: number;
+}
+
 export interface Sender {
+  /** Undefined while it works, or has failed only once. */
+  fault(): DestinationFault | undefined;
   /** Sends what there is, for as long as `limitMs`, and ends. */
   stop(limitMs: number): Promise<void>;
 }
@@ -51,8 +65,12 @@ const retryMaxMs = 60_000;
 const waitMaxMs = 600_000;
 
 /** Starts to send, and goes on until stopped. */
-export function startSender(store: Store, destination: Destination, log: Logger): Sender {
-  const sender = new DestinationSender(store, destination, log);
+export function startSender(
+  store: Store,
+  destination: Destination,
+  { log, now }: { log: Logger; now(): number },
+): Sender {
+  const sender = new DestinationSender(store, destination, { log, now });
   sender.start();
   return sender;
 }
@@ -61,6 +79,7 @@ class DestinationSender implements Sender {
   readonly #store: Store;
   readonly #destination: Destination;
   readonly #log: Logger;
+  readonly #now: () => number;
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -68,13 +87,19 @@ class DestinationSender implements Sender {
   /** Fewer after a refusal, until it is known which message is refused. */
   #most = mostMessages;
   #failures = 0;
+  #fault: DestinationFault | undefined;
   /** What was logged last of the destination; undefined: nothing yet. */
   #said: string | undefined;
 
-  constructor(store: Store, destination: Destination, log: Logger) {
+  constructor(store: Store, destination: Destination, { log, now }: { log: Logger; now(): number }) {
     this.#store = store;
     this.#destination = destination;
     this.#log = log;
+    this.#now = now;
+  }
+
+  fault(): DestinationFault | undefined {
+    return this.#failures > 1 || this.#fault?.refused !== undefined ? this.#fault : undefined;
   }
 
   start(): void {
@@ -165,16 +190,35 @@ class DestinationSender implements Sender {
       );
     }
     if (this.#destination.last) this.#position = undefined;
+    const wasKnown = this.fault() !== undefined;
     this.#failures += 1;
     const retryMs = retryDelay(this.#failures, Math.random(), retryMaxMs);
-    return error instanceof BusyError ? Math.min(Math.max(retryMs, error.waitMs), waitMaxMs) : retryMs;
+    const waitMs =
+      error instanceof BusyError ? Math.min(Math.max(retryMs, error.waitMs), waitMaxMs) : retryMs;
+    this.#fault = {
+      name,
+      since: this.#fault?.since ?? this.#now(),
+      nextAt: this.#now() + waitMs,
+      message: messageOf(error),
+      ...(isRefusal && first && { refused: first.seq }),
+    };
+    if (!wasKnown && this.fault()) this.#announce();
+    return waitMs;
   }
 
   #working(): void {
+    const wasKnown = this.fault() !== undefined;
     this.#failures = 0;
+    this.#fault = undefined;
+    if (wasKnown) this.#announce();
     this.#say('working', () =>
       this.#log.info('audit.destination.working', { destination: this.#destination.name }),
     );
+  }
+
+  /** To pages that show what must be mended. Where the database fails, they are told of that. */
+  #announce(): void {
+    this.#store.write(async ({ changed }) => changed({ ofService: true })).catch(() => {});
   }
 
   /** Once, and not at every attempt. */

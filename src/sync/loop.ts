@@ -235,7 +235,7 @@ class Loop implements SyncLoop {
   }
 
   async #onChange(change: Change): Promise<void> {
-    if ('observedClusterId' in change || 'browsersOfUserId' in change) return;
+    if ('observedClusterId' in change || 'browsersOfUserId' in change || 'ofService' in change) return;
     if ('sessionsOfUserId' in change || 'requestsOfUserId' in change || 'everything' in change) return;
     if ('clusterId' in change) {
       this.#nudge(change.clusterId);

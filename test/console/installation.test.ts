@@ -1,12 +1,14 @@
 /** The pages below "Installation", walked in a browser: what operators do by the command line, they do here. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { noteBackupFailure, noteKeptBackup } from '../../src/store/last-backup.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
 import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
 
@@ -20,16 +22,21 @@ const lab = {
   ],
 } as typeof physics;
 
+const directory = temporaryDirectory();
+const trail = join(directory.path, 'trail.jsonl');
 let app: ConsoleApp;
 let browser: Browser;
 before(async () => {
   if (noBrowser) return;
-  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
+  const config = { audit: { file: trail } };
+  [app, browser] = await Promise.all([startConsoleApp({ lab, config }), openBrowser()]);
 });
 after(async () => {
-  if (noBrowser) return;
-  await browser[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
+  if (!noBrowser) {
+    await browser[Symbol.asyncDispose]();
+    await app[Symbol.asyncDispose]();
+  }
+  directory[Symbol.dispose]();
 });
 
 const withPerson: WithPerson = (name, use) => withPageOf({ app, browser }, name, use);
@@ -207,6 +214,31 @@ test('the lab file: planned, then applied with a reason, and nothing of it is ke
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save the present one' }).click();
     assert.match(readFileSync(await (await download).path(), 'utf8'), /slug: physics/);
+  });
+});
+
+test('a copy of the audit trail that cannot be written is to be mended, until it can, on the open page', {
+  skip: noBrowser,
+}, async () => {
+  const ada = await signIn(app, 'ada');
+  await withPerson('root', async (page) => {
+    await show(page, '/operator');
+    await page.getByText('What must I mend').waitFor();
+    const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to file:${trail}` });
+    rmSync(trail, { force: true });
+    mkdirSync(trail);
+    const headers = {
+      'content-type': 'application/json',
+      'idempotency-key': 'shell',
+      'audit-reason': 'a test',
+    };
+    const body = JSON.stringify({ shell: '/bin/zsh' });
+    const { status } = await ada.call('/api/business/me/login-preferences', { method: 'PUT', headers, body });
+    assert.equal(status, 200);
+    await item.getByText('its disk has room').waitFor();
+    await checkPage(page, 'an audit trail that is not copied');
+    rmdirSync(trail);
+    await item.waitFor({ state: 'detached' });
   });
 });
 

@@ -1,9 +1,13 @@
 /** What must be mended, when it is tried again, and what the service says of its keys and backups. */
 import assert from 'node:assert/strict';
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/last-backup.ts';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, eventually, startTestApp } from '../../support/app.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { freePorts } from '../../support/ports.ts';
 
 test('GET /operator/problems: in a sentence, newest first, with the one thing to do and the next try', async () => {
   await using service = await startTestApp();
@@ -53,6 +57,34 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
   await eventually(ofAlpha, (found) => found.length === 0);
 
   assert.equal((await service.business('/operator/problems', { as: 'ada' })).status, 403);
+});
+
+test('GET /operator/problems: a destination of the audit trail that fails, until it works again', async () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'trail.jsonl');
+  const [port] = await freePorts(1);
+  const audit = { file, syslog: { to: `tcp://127.0.0.1:${port}` } };
+  await using service = await startTestApp({ config: { audit } });
+  const list = async () => {
+    const { body } = await service.business('/operator/problems', { as: 'root' });
+    return body.problems.filter(({ area }: { area: string }) => area === 'audit');
+  };
+  const abouts = (found: { about: string }[]) => found.map(({ about }) => about).sort();
+  const syslog = `copy to tcp://127.0.0.1:${port}`;
+  const [away] = await eventually(list, (found) => found.length > 0);
+  assert.deepEqual([away.about, away.urgency], [syslog, 'now']);
+  assert.match(away.message, /ECONNREFUSED|refused/);
+  assert.match(away.action, /this host reaches it\. What waits is then sent by itself/);
+  for (const at of [away.since, away.next_try_at]) assert.equal(Number.isNaN(Date.parse(at)), false);
+
+  rmSync(file, { force: true });
+  mkdirSync(file);
+  await service.write('/me/login-preferences', { as: 'bob', method: 'PUT', body: { shell: '/bin/zsh' } });
+  const both = await eventually(list, (found) => found.length === 2);
+  assert.deepEqual(abouts(both), [`copy to file:${file}`, syslog].sort());
+  assert.match(both.find(({ about }: { about: string }) => about !== syslog).action, /its disk has room/);
+  rmdirSync(file);
+  assert.deepEqual(abouts(await eventually(list, (found) => found.length === 1)), [syslog]);
 });
 
 test('GET /operator/installation: keys with the next step, and the state of backups', async () => {

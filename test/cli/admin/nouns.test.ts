@@ -449,7 +449,18 @@ const problem = {
 golden(
   'admin problems and installation say what must be mended, and which keys and backups there are',
   {
-    'GET /operator/problems': { problems: [problem] },
+    'GET /operator/problems': {
+      problems: [
+        problem,
+        {
+          area: 'audit',
+          about: 'copy to tls://logs:6514',
+          urgency: 'now',
+          message: 'It is away.',
+          action: 'See that it is up.',
+        },
+      ],
+    },
     'GET /operator/installation': {
       keys: [
         {
@@ -470,8 +481,9 @@ golden(
       args: ['problems'],
       asks: ['GET /operator/problems'],
       prints: [
-        'SINCE                     ABOUT        WHEN  NEXT-TRY                  PROBLEM            TO-DO',
-        '2026-01-02T03:04:05.000Z  alpha slurm  now   2026-01-02T03:05:05.000Z  The disk is full.  Make room.',
+        'SINCE                     ABOUT                    WHEN  NEXT-TRY                  PROBLEM            TO-DO',
+        '2026-01-02T03:04:05.000Z  alpha slurm              now   2026-01-02T03:05:05.000Z  The disk is full.  Make room.',
+        '-                         copy to tls://logs:6514  now   -                         It is away.        See that it is up.',
       ],
     },
     {

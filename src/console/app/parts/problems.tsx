@@ -12,6 +12,7 @@ const areas: Record<Problem['area'], string> = {
   backup: 'Service',
   certificate: 'Certificate',
   disk: 'Disk',
+  audit: 'Audit trail,',
 };
 
 export function Problems() {
