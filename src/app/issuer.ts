@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { TrustedProxies } from '../lib/source-address.ts';
 import type { Store } from '../store/index.ts';
+import { createSharedLimits } from '../store/limit-counts.ts';
 import { findPassword, setPassword } from '../store/passwords.ts';
 import { findPersonByEmail } from '../store/people.ts';
 
@@ -95,6 +96,7 @@ export async function startIssuer(
     resources: [config.platform.url, config.business.url],
     pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
     proxies,
+    limits: store.server.isAlone ? undefined : createSharedLimits(store),
     log,
     clock,
   });

@@ -7,15 +7,18 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../domain/error.ts';
 import { visibleName } from '../domain/visible-text.ts';
 import type { Logger } from '../lib/log.ts';
 import {
   type ConsoleSession,
+  claimRenewal,
   createConsoleSession,
   deleteConsoleSession,
   deleteOldConsoleSessions,
   findConsoleSession,
+  leaveRenewal,
   resealConsoleSession,
   touchConsoleSession,
 } from '../store/console-sessions.ts';
@@ -31,6 +34,9 @@ export const longestMs = 12 * 60 * minute;
 const touchMs = minute;
 /** A token that ends sooner is renewed before it is used. */
 const renewMs = 30_000;
+/** A server that renews them is waited for so long by the others, which look this often. */
+const renewingMs = 15_000;
+const renewPollMs = 100;
 /** Where an issuer does not say how long its tokens are good. */
 const usualTokenMs = 5 * minute;
 const sweepMs = 10 * minute;
@@ -188,9 +194,9 @@ function createLookup(options: SessionsOptions, cookie: ConsoleCookie) {
   return { isOver, find, authorized };
 }
 
-/** Renews tokens that are about to end, once for all requests of a session that wait for that. */
+/** Renews tokens that are about to end, once for all requests of a session that wait for that, on whichever server. */
 function createRenewal(options: SessionsOptions) {
-  const { store, issuer, now } = options;
+  const { store, now } = options;
   const running = new Map<string, Promise<Kept>>();
 
   async function renewNow(session: ConsoleSession, secret: Buffer, kept: Kept): Promise<Kept> {
@@ -198,21 +204,17 @@ function createRenewal(options: SessionsOptions) {
       if (kept.expiresAt > now()) return kept;
       throw signedOut();
     }
-    // Another request may have renewed them since this one read.
-    const latest = await findConsoleSession(store.read, session.id);
-    const present = latest && (unseal(latest.sealed, secret, session.id) as Kept | undefined);
-    if (!present?.refreshToken) throw signedOut();
-    if (present.expiresAt - now() > renewMs) return present;
-    try {
-      const tokens = await issuer.refresh(present.refreshToken);
-      const renewed = keptOf({ ...tokens, idToken: tokens.idToken ?? present.idToken }, now());
-      const sealed = seal(renewed, secret, session.id);
-      if (!(await store.write((tx) => resealConsoleSession(tx, session.id, sealed)))) throw signedOut();
-      return renewed;
-    } catch (error) {
-      if (error instanceof DomainError && error.code === 'unauthorized')
-        await remove(options, session, error);
-      throw error;
+    for (;;) {
+      // Another request may have renewed them since this one read.
+      const latest = await findConsoleSession(store.read, session.id);
+      const present = latest && (unseal(latest.sealed, secret, session.id) as Kept | undefined);
+      if (!present?.refreshToken) throw signedOut();
+      if (present.expiresAt - now() > renewMs) return present;
+      const { isAlone } = store.server;
+      if (isAlone || (await store.write((tx) => claimRenewal(tx, session.id, renewingMs))))
+        return renewWith(options, session, secret, { ...present, refreshToken: present.refreshToken });
+      // An issuer may end the sign-in of whoever brings a refresh token twice.
+      await sleep(renewPollMs);
     }
   }
 
@@ -224,6 +226,26 @@ function createRenewal(options: SessionsOptions) {
     running.set(session.id, renewing);
     return renewing;
   };
+}
+
+async function renewWith(
+  options: SessionsOptions,
+  session: ConsoleSession,
+  secret: Buffer,
+  present: Kept & { refreshToken: string },
+): Promise<Kept> {
+  const { store, issuer, now } = options;
+  try {
+    const tokens = await issuer.refresh(present.refreshToken);
+    const renewed = keptOf({ ...tokens, idToken: tokens.idToken ?? present.idToken }, now());
+    const sealed = seal(renewed, secret, session.id);
+    if (!(await store.write((tx) => resealConsoleSession(tx, session.id, sealed)))) throw signedOut();
+    return renewed;
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'unauthorized') await remove(options, session, error);
+    else if (!store.server.isAlone) await store.write((tx) => leaveRenewal(tx, session.id));
+    throw error;
+  }
 }
 
 async function remove(

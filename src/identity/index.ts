@@ -38,9 +38,13 @@ interface CachedToken extends Pick<VerifiedToken, 'subject' | 'expiresAt' | 'cla
   userId: string | undefined;
   /** How many changes of the person there had been when the account was last checked; undefined before that. */
   changes: number | undefined;
+  /** When that was, by a clock that nobody sets. */
+  checkedAt: number;
 }
 
 const mostTokens = 10_000;
+/** Where other servers change people as well, a notice of that can be late: no account counts for longer unchecked. */
+const recheckMs = 5_000;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
   /** By the whole Authorization header, so that a repeated request costs no parsing. */
@@ -55,7 +59,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
     const { subject, expiresAt, claims } = verified;
     if (userId !== undefined) await noteSignIn(options, userId, claims);
-    const entry = { subject, expiresAt, claims, userId, changes: undefined };
+    const entry = { subject, expiresAt, claims, userId, changes: undefined, checkedAt: 0 };
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (cache.size >= mostTokens) cache.delete(cache.keys().next().value ?? '');
     cache.set(authorization, entry);
@@ -105,9 +109,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
       );
     }
     const latest = changesOfAll + (changes.get(entry.userId) ?? 0);
-    if (entry.changes !== latest) {
+    const isOld = !options.store.server.isAlone && performance.now() - entry.checkedAt >= recheckMs;
+    if (entry.changes !== latest || isOld) {
+      const checkedAt = performance.now();
       await requireAccount(entry.userId, entry);
-      entry.changes = latest;
+      Object.assign(entry, { changes: latest, checkedAt });
     }
     return entry.userId;
   };

@@ -40,11 +40,18 @@ export interface BackOff {
 /** More are not remembered: the key whose last failure is the oldest goes first. */
 const mostKeys = 10_000;
 
+/** Failures in a row, and when the last one was. */
+export interface Failures {
+  failures: number;
+  at: number;
+}
+
+/** `entries`: what is known already; they are kept in it. */
 export function createBackOff(
   { free, firstMs, mostMs, forgetMs }: BackOffOptions,
   now: () => number,
+  entries: Map<string, Failures> = new Map(),
 ): BackOff {
-  const entries = new Map<string, { failures: number; at: number }>();
   const find = (key: string) => {
     const entry = entries.get(key);
     return entry && now() - entry.at < forgetMs ? entry : undefined;

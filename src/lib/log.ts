@@ -148,6 +148,10 @@ export interface LogEvents {
     bytesDown: number | undefined;
   };
   'gateway.sessions.lost': { sessions: number };
+  'gateway.sessions.presumed': { server: string; sessions: number };
+  'gateway.sessions.reopened': { sessions: number };
+  'gateway.sessions.failed': { error: Thrown };
+  'servers.message.failed': { topic: string; error: string };
   'gateway.node.ended': { id: string; by: string; detail: string };
   /** A message of either side that the relay does not pass on. */
   'gateway.refused': { id: string; side: string; reason: string };

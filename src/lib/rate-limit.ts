@@ -17,10 +17,7 @@ const mostKeys = 10_000;
  * A limit for each owner, such as a store, by key: whether the key may now, which uses one up. An owner that is gone takes
  * its limit along.
  */
-export function createRateLimits(settings: {
-  burst: number;
-  everyMs: number;
-}): (owner: object, key: string) => boolean {
+export function createRateLimits(settings: RateLimitOptions): (owner: object, key: string) => boolean {
   const limits = new WeakMap<object, RateLimit>();
   return (owner, key) => {
     const limit = limits.get(owner) ?? createRateLimit(settings, () => performance.now());
@@ -31,13 +28,20 @@ export function createRateLimits(settings: {
   };
 }
 
-/** `burst` at once, then one every `everyMs`. */
+export interface RateLimitOptions {
+  burst: number;
+  everyMs: number;
+}
+
+/**
+ * `burst` at once, then one every `everyMs`. `fullAt`: when each key has its whole burst again, which is kept in it; a key that
+ * is not there has it.
+ */
 export function createRateLimit(
-  { burst, everyMs }: { burst: number; everyMs: number },
+  { burst, everyMs }: RateLimitOptions,
   now: () => number,
+  fullAt: Map<string, number> = new Map(),
 ): RateLimit {
-  /** When each key has its whole burst again; a key that is not there has it. */
-  const fullAt = new Map<string, number>();
   const find = (key: string) => Math.max(fullAt.get(key) ?? 0, now());
   const set = (key: string, at: number) => {
     // Deleted and set again, the keys stay in the order of their last use: the oldest is the first.

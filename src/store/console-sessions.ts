@@ -71,10 +71,26 @@ export async function touchConsoleSession(tx: Tx, id: string): Promise<void> {
 export async function resealConsoleSession(tx: Tx, id: string, sealed: string): Promise<boolean> {
   const { numUpdatedRows } = await tx.db
     .updateTable('console_sessions')
-    .set({ sealed })
+    .set({ sealed, renewing_until: null })
     .where('id', '=', id)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+/** Has this server renew its tokens, and no other for so long; false where another one does. */
+export async function claimRenewal(tx: Tx, id: string, forMs: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
+    .updateTable('console_sessions')
+    .set({ renewing_until: toTime(tx.now + forMs) })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('renewing_until', 'is', null), eb('renewing_until', '<=', toTime(tx.now))]))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Lets another server try. */
+export async function leaveRenewal(tx: Tx, id: string): Promise<void> {
+  await tx.db.updateTable('console_sessions').set({ renewing_until: null }).where('id', '=', id).execute();
 }
 
 /** Ends a session; where `userId` is given, only if it is theirs. Returns whether there was one. */

@@ -5,6 +5,13 @@ export interface OpenSessionTable {
   id: string;
   /** The audit entry of its opening, as JSON. */
   entry: string;
+  /** Whose it is; null where a version before wrote it. */
+  server_id: string | null;
+  /** Its server is to close it, with this word to the person. */
+  closing: string | null;
+  /** Its server was gone for so long that another closed it in the trail: the number of that entry, and when. */
+  presumed_seq: number | null;
+  presumed_at: string | null;
 }
 
 /** A session that is over. What is not known of it is null, as where the service was cut off. */

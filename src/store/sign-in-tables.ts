@@ -31,10 +31,24 @@ export interface ConsoleSessionTable {
   program: string;
   created_at: string;
   seen_at: string;
+  /** A server renews its tokens; no other does before this. */
+  renewing_until: string | null;
+}
+
+/** Tries by key, under a limit; times are ms since 1970. */
+export interface LimitCountTable {
+  name: string;
+  /** SHA-256 of it. */
+  key: string;
+  failures: number;
+  /** Of the last failure, or when a rate is whole again. */
+  at: number;
+  expires_at: number;
 }
 
 export interface SignInSchema {
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
   console_sessions: ConsoleSessionTable;
+  limit_counts: LimitCountTable;
 }

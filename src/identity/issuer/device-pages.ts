@@ -16,8 +16,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import type { default as Provider } from 'oidc-provider';
 import { visibleName } from '../../domain/visible-text.ts';
+import type { Limit, Limits } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { createRateLimit, type RateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
 import { librarySeconds } from './adapter.ts';
@@ -55,13 +55,16 @@ export interface DevicePagesOptions {
   browsers: Browsers;
   knownBrowsers: KnownBrowsers;
   signIn: SignIn;
+  limits: Limits;
   log: Logger;
   now: () => number;
   uptime: () => number;
 }
 
-/** What every page needs, with the rate limit of wrong codes. */
-type Context = DevicePagesOptions & { guesses: RateLimit };
+type Context = DevicePagesOptions;
+
+/** Of wrong codes. */
+const guesses: Limit = { name: 'wrong user codes', rate: { burst: 60, everyMs: 1000 } };
 
 export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
 
@@ -77,8 +80,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
   const { browsers, knownBrowsers } = options;
   const password = createPasswordPage(options);
   const authorization = createAuthorizationPages(options);
-  const guesses = createRateLimit({ burst: 60, everyMs: 1000 }, options.uptime);
-  const context: Context = { ...options, guesses };
+  const context: Context = options;
 
   const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
     ['/device/sign-in', (exchange, form) => postSignIn(context, exchange, form)],
@@ -125,19 +127,26 @@ async function waitingDevice(
   exchange: Exchange,
   typed: string,
 ): Promise<WaitingDevice | undefined> {
-  const { store, clients, guesses } = context;
+  const { store, clients, limits } = context;
   // A browser that has signed in before is limited by its own guesses only.
   const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
-  const wait = Math.ceil(guesses.waitMs(key) / 1000);
-  if (wait > 0) {
+  const counted = { guess: { limit: guesses, key } };
+  // Counted before it is looked up, so that guesses at the same instant count too.
+  const waitMs = await limits.change(counted, ({ guess }) => {
+    const ms = guess.waitMs();
+    if (ms === 0) guess.use();
+    return ms;
+  });
+  if (waitMs > 0) {
+    const wait = Math.ceil(waitMs / 1000);
     const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
     sendPage(exchange.res, 429, codePage({ message }), { 'Retry-After': String(wait) });
     return undefined;
   }
   const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
-  if (found.state === 'waiting') return found.device;
   // Guessing the code of another person's device would sign that device in as oneself (RFC 8628, section 5.1).
-  if (found.state === 'unknown') guesses.use(key);
+  if (found.state !== 'unknown') await limits.change(counted, ({ guess }) => guess.undo());
+  if (found.state === 'waiting') return found.device;
   const { status, message } = problems[found.state];
   sendPage(exchange.res, status, codePage({ message }));
   return undefined;

@@ -16,12 +16,13 @@
  *
  * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
  * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts);
- * throttling is in memory, on purpose.
+ * throttling is in memory, on purpose, and in the store where several servers have to count together.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { JSONWebKeySet, JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import { type Clock, createClock } from '../../lib/clock.ts';
+import { createLimits, type Limits } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/index.ts';
@@ -59,6 +60,8 @@ export interface IssuerOptions {
   resources?: readonly string[];
   /** Which proxies are trusted to name the address of a browser; none when left out. */
   proxies?: TrustedProxies;
+  /** Those that protect passwords and codes; of this process alone when left out. */
+  limits?: Limits | undefined;
   log: Logger;
   /** For browser sessions and throttling. Tokens and codes go by the library's `Date.now`. */
   clock?: Clock;
@@ -95,7 +98,8 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const secure = url.protocol === 'https:';
   const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
   const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
-  const signIn = createSignIn(store.read, uptime);
+  const limits = options.limits ?? createLimits(uptime);
+  const signIn = createSignIn(store.read, limits);
   const sweeper = startSweeper({ store, log });
 
   // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
@@ -103,27 +107,17 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   function open(): Promise<RequestListener> {
     opened ??= import('./provider.ts').then(({ createProvider }) => {
       const jwks = publicKeys(keys);
-      const provider = createProvider({
-        url,
-        store,
-        keys,
-        clients,
-        audience,
-        resources: options.resources ?? [],
-        cors,
-        log,
-        uptime,
-      });
+      const shared = { store, clients, limits, log };
+      const resources = options.resources ?? [];
+      const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
       const devicePages = createDevicePages({
-        store,
+        ...shared,
         provider,
-        clients,
         issuer: url,
         jwks,
         browsers,
         knownBrowsers,
         signIn,
-        log,
         now,
         uptime,
       });

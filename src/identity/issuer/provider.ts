@@ -3,6 +3,7 @@ import type { EventEmitter } from 'node:events';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import Provider from 'oidc-provider';
 import { DomainError } from '../../domain/error.ts';
+import type { Limits } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import type { IssuerClient } from './clients.ts';
@@ -16,7 +17,7 @@ import { createRotation, nameSuccessors } from './rotation.ts';
 export function createProvider({
   url,
   log,
-  uptime,
+  limits,
   ...rest
 }: {
   url: URL;
@@ -27,7 +28,7 @@ export function createProvider({
   resources: readonly string[];
   cors: Cors;
   log: Logger;
-  uptime: () => number;
+  limits: Limits;
 }): Provider {
   const rotation = createRotation(rest.keys.cookie, () => Provider.ctx);
   const provider = new Provider(url.origin, configuration({ ...rest, rotation, origin: url.origin }));
@@ -36,7 +37,7 @@ export function createProvider({
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
   provider.proxy = url.protocol === 'https:';
   provider.use(rest.cors.middleware);
-  provider.use(pollingMiddleware(uptime));
+  provider.use(pollingMiddleware(limits));
   // Koa would print it. (Its own event, which the library's types leave out.)
   const koa: EventEmitter = provider;
   koa.on('error', (error) => log.error('issuer.request.failed', { error }));

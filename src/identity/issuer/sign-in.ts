@@ -12,8 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { foldEmail } from '../../domain/email.ts';
-import { createBackOff } from '../../lib/back-off.ts';
-import { createRateLimit } from '../../lib/rate-limit.ts';
+import type { Limit, Limits } from '../../lib/limits.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import type { Reader } from '../../store/index.ts';
 import { findPassword, type PasswordAccount } from '../../store/passwords.ts';
@@ -36,65 +35,85 @@ export interface SignInAttempt {
 export type SignIn = (attempt: SignInAttempt) => Promise<SignInResult>;
 
 const hour = 3_600_000;
-const mostKnown = 10_000;
+
+const pairs: Limit = {
+  name: 'sign-in from address',
+  backOff: { free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour },
+};
+const accounts: Limit = {
+  name: 'sign-in to account',
+  backOff: { free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour },
+};
+const addresses: Limit = { name: 'sign-ins of address', rate: { burst: 50, everyMs: 1000 } };
+const browsers: Limit = { name: 'sign-in with browser', rate: { burst: 20, everyMs: 30_000 } };
+/** No limit: from where a person has signed in of late, as long as its one try is not given back. */
+const known: Limit = { name: 'signed in from address', rate: { burst: 1, everyMs: 90 * 24 * hour } };
+
+/** A try that may be made, and is counted. */
+interface Admitted {
+  /** It was none. */
+  undo(): Promise<void>;
+  succeeded(): Promise<void>;
+}
 
 /** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
-export function createSignIn(reader: Reader, uptime: () => number): SignIn {
-  const pairs = createBackOff({ free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour }, uptime);
-  const accounts = createBackOff({ free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour }, uptime);
-  const addresses = createRateLimit({ burst: 50, everyMs: 1000 }, uptime);
-  const browsers = createRateLimit({ burst: 20, everyMs: 30_000 }, uptime);
-  const known = new Set<string>();
-
+export function createSignIn(reader: Reader, limits: Limits): SignIn {
   /** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
-  function admit(account: string, from: string): number | { undo(): void; succeeded(): void } {
+  async function admit(account: string, from: string): Promise<number | Admitted> {
     const pair = `${account} ${from}`;
-    const accountWait = known.has(pair) ? 0 : accounts.waitMs(account);
-    const waitMs = Math.max(pairs.waitMs(pair), accountWait, addresses.waitMs(from));
-    if (waitMs > 0) return waitMs;
-    pairs.failed(pair);
-    accounts.failed(account);
-    addresses.use(from);
-    const undo = () => {
-      pairs.undo(pair);
-      accounts.undo(account);
-      addresses.undo(from);
+    const counted = {
+      pair: { limit: pairs, key: pair },
+      account: { limit: accounts, key: account },
+      address: { limit: addresses, key: from },
+      known: { limit: known, key: pair },
     };
+    const waitMs = await limits.change(counted, ({ pair, account, address, known }) => {
+      const accountWait = known.waitMs() > 0 ? 0 : account.waitMs();
+      const wait = Math.max(pair.waitMs(), accountWait, address.waitMs());
+      if (wait === 0) for (const count of [pair, account, address]) count.use();
+      return wait;
+    });
+    if (waitMs > 0) return waitMs;
     return {
-      undo,
-      succeeded() {
-        undo();
-        pairs.clear(pair);
-        known.add(pair);
-        for (const oldest of known) {
-          if (known.size <= mostKnown) break;
-          known.delete(oldest);
-        }
-      },
+      undo: () =>
+        limits.change(counted, ({ pair, account, address }) => {
+          for (const count of [pair, account, address]) count.undo();
+        }),
+      succeeded: () =>
+        limits.change(counted, ({ pair, account, address, known }) => {
+          pair.clear();
+          account.undo();
+          address.undo();
+          if (known.waitMs() === 0) known.use();
+        }),
     };
   }
 
-  function admitKnown(browser: KnownBrowser, userId: string) {
-    const key = `${browser.id} ${userId}`;
-    if (browsers.waitMs(key) > 0) return undefined;
-    browsers.use(key);
-    const undo = () => browsers.undo(key);
-    return { undo, succeeded: undo };
+  /** Undefined for a browser with which too many wrong passwords came of late. */
+  async function admitKnown(browser: KnownBrowser, userId: string): Promise<Admitted | undefined> {
+    const counted = { own: { limit: browsers, key: `${browser.id} ${userId}` } };
+    const isAdmitted = await limits.change(counted, ({ own }) => {
+      if (own.waitMs() > 0) return false;
+      own.use();
+      return true;
+    });
+    const undo = () => limits.change(counted, ({ own }) => own.undo());
+    return isAdmitted ? { undo, succeeded: undo } : undefined;
   }
 
   return async ({ email, password, address, browser }) => {
     const found = await findPassword(reader, email);
-    const own = found && browser?.userIds.includes(found.userId) && admitKnown(browser, found.userId);
+    const own = found && browser?.userIds.includes(found.userId) && (await admitKnown(browser, found.userId));
     // Hashed to one length: what is typed into the field is the caller's choice.
     const account = createHash('sha256').update(foldEmail(email.trim())).digest('base64url');
-    const admitted = own || admit(account, sourceNetwork(address));
+    const admitted = own || (await admit(account, sourceNetwork(address)));
     if (typeof admitted === 'number') return { outcome: 'wait', seconds: Math.ceil(admitted / 1000) };
-    const right = await verifyPassword(password, found?.passwordHash).catch((error) => {
-      admitted.undo();
+    const right = await verifyPassword(password, found?.passwordHash).catch(async (error) => {
+      await admitted.undo();
       throw error;
     });
     if (!found || !right) return { outcome: 'wrong' };
-    admitted.succeeded();
+    await admitted.succeeded();
     return { outcome: 'signed_in', account: found };
   };
 }

@@ -1,7 +1,8 @@
-/** Removes expired records now and then, a few at a time so that other writes do not wait long. */
+/** Removes expired records, and counts of tries that hold nobody back any more, now and then, a few at a time so that other writes do not wait long. */
 import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/index.ts';
 import { deleteExpiredIssuerRecords } from '../../store/issuer-records.ts';
+import { deleteExpiredCounts } from '../../store/limit-counts.ts';
 
 import { librarySeconds } from './adapter.ts';
 
@@ -17,7 +18,12 @@ export function startSweeper({ store, log }: { store: Store; log: Logger }): {
   const sweep = async () => {
     for (;;) {
       if (isStopped) return;
-      const removed = await store.write((tx) => deleteExpiredIssuerRecords(tx, librarySeconds(), batch));
+      const removed = await store.write(async (tx) =>
+        Math.max(
+          await deleteExpiredIssuerRecords(tx, librarySeconds(), batch),
+          await deleteExpiredCounts(tx, batch),
+        ),
+      );
       if (removed < batch) return;
     }
   };

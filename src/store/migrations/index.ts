@@ -20,6 +20,7 @@ import { pastSessions } from './0019-past-sessions.ts';
 import { memberVersions } from './0020-member-versions.ts';
 import { servers } from './0022-servers.ts';
 import { secrets } from './0023-secrets.ts';
+import { sessionsOfServers } from './0024-sessions-of-servers.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -42,4 +43,5 @@ export const migrations: Record<string, Migration> = {
   '0020-member-versions': memberVersions,
   '0022-servers': servers,
   '0023-secrets': secrets,
+  '0024-sessions-of-servers': sessionsOfServers,
 };
