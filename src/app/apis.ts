@@ -20,9 +20,11 @@ import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
 import { createReadinessCheck } from '../store/readiness.ts';
 import type { ActivityCounts } from './activity.ts';
+import type { AllGateways } from './all-gateways.ts';
 import { checkCluster } from './drivers.ts';
 import { createInstallationView, type InstallationParts } from './installation-state.ts';
 import type { TokenIssuer } from './issuer.ts';
+import { closedByOperator } from './server-sessions.ts';
 
 export interface ApiParts {
   config: Config;
@@ -31,7 +33,9 @@ export interface ApiParts {
   issuer: TokenIssuer;
   hostKey: SshKeySet;
   clientKey: SshKeySet;
+  /** This server's own. */
   gateway: Gateways;
+  gateways: AllGateways;
   audit: Audit;
   activity: ActivityCounts;
   acme: Acme | undefined;
@@ -79,7 +83,7 @@ function createBusinessApi(
   common: CommonOptions,
   authenticate: Authenticate,
 ): RequestListener {
-  const { config, store, hostKey, clientKey, gateway, audit, activity, now } = parts;
+  const { config, store, hostKey, clientKey, gateway, gateways, audit, activity, now } = parts;
   return createApi({
     ...common,
     name: 'business',
@@ -94,8 +98,8 @@ function createBusinessApi(
         port: config.gateway.port,
         hostKeys: heldKeys(hostKey).map(({ publicKey }) => publicKey),
         publicKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
-        sessions: () => gateway.sessions(),
-        close: (id, text) => gateway.close({ id }, 'closed by an operator', text) > 0,
+        sessions: () => gateways.sessions(),
+        close: (id, text) => gateway.close({ id }, closedByOperator, text) > 0,
       },
       installation: createInstallationView(parts),
       audit,

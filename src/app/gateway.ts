@@ -11,8 +11,10 @@ import type { Tracer } from '../lib/trace.ts';
 import type { SshKeyFile } from '../ssh/key-file.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import type { Store } from '../store/index.ts';
+import { listServers } from '../store/servers.ts';
 import { closeLostSessions, listSessionEntryKeys, sessionEntryKey } from '../store/session-records.ts';
 import { createAuthorize } from './authorize-login.ts';
+import { takeOverFrom } from './previous-server.ts';
 import type { SessionRecords } from './session-records.ts';
 import { traceLogins } from './trace-logins.ts';
 
@@ -74,9 +76,20 @@ export async function startGateway(
   { config, store, log, now }: { config: Config; store: Store; log: Logger; now(): number },
 ): Promise<void> {
   const { listen } = config.gateway;
-  const lost = await closeLostSessions(store, new Date(now()).toISOString(), gateway.held);
+  const lost = await closeLostSessions(store, new Date(now()).toISOString(), {
+    spared: gateway.held,
+    before: store.server.isAlone ? undefined : await namesBefore(config, store),
+  });
   if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
   await gateway.start().catch((error: NodeJS.ErrnoException) => {
     throw listenError(error, { name: 'SSH gateway', ...listen });
   });
+}
+
+/** What this server was called before, where others have sessions that are not its own. */
+async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]> {
+  const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));
+  const isLive = (id: string) => live.has(id);
+  const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
+  return before === undefined ? [] : [before];
 }

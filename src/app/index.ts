@@ -10,10 +10,8 @@ import { startBackups } from '../backup/index.ts';
 import { createDownloads, type Downloads } from '../clients/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 import type { Lab } from '../domain/lab.ts';
-import type { SessionFilter } from '../gateway/index.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
-import type { Gateways } from '../gateway-process/gateways.ts';
 import { listen } from '../http/listen.ts';
 import { type Clock, createClock, logClockJumps } from '../lib/clock.ts';
 import { messageOf } from '../lib/error-message.ts';
@@ -24,7 +22,7 @@ import { createTrustedProxies, type TrustedProxies } from '../lib/source-address
 import { inSpan, type Tracer } from '../lib/trace.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
-import { type Change, openStore, type Store } from '../store/index.ts';
+import { openStore, type Store } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
 import type { Leases } from '../store/leases.ts';
@@ -32,6 +30,7 @@ import { noteServerKeys } from '../store/server-keys.ts';
 import { type SyncLoop, startSyncLoop } from '../sync/index.ts';
 import { openAcme } from './acme.ts';
 import { createActivityCounts } from './activity.ts';
+import { type AllGateways, joinGateways } from './all-gateways.ts';
 import { type ApiParts, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
@@ -112,9 +111,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
     gatewayStarted.catch(() => {});
-    parts.defer(recheckOnChange(store, gateway, log));
+    const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
 
-    const apis = createApis({ ...common, ...keys, proxies, issuer, gateway, audit, activity, acme });
+    const apis = createApis({ ...common, ...keys, ...gates, proxies, issuer, audit, activity, acme });
     const served: [string, Served | undefined, RequestListener | undefined][] = [
       ['Business API', config.business, apis.business],
       ['Platform API', config.platform, apis.platform],
@@ -128,7 +127,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.defer(await noteAndFollowKeys(common, keys, issuer));
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    sync.loop = await startSync(parts, { ...common, ...keys, gateway });
+    sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
     parts.defer(() => stopAll(fronts));
     startLater(parts, { ...common, issuer });
     await passwordsSet;
@@ -239,12 +238,12 @@ async function startSync(
     leases: Leases;
     clientKey: SshKeySet;
     secrets: ServiceKeys['secrets'];
-    gateway: Gateways;
+    gateways: AllGateways;
     log: Logger;
     now(): number;
   },
 ): Promise<SyncLoop> {
-  const { config, store, leases, clientKey, secrets, gateway, log, now } = deps;
+  const { config, store, leases, clientKey, secrets, gateways, log, now } = deps;
   const loop = await startSyncLoop({
     store,
     leases,
@@ -257,7 +256,7 @@ async function startSync(
           secrets,
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
-            gateway.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+            gateways.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
           },
           log,
         }),
@@ -265,7 +264,7 @@ async function startSync(
     },
     subjectIssuer: subjectIssuer(config),
     intervalMs: config.sync.intervalMs,
-    recheckSessions: (clusterId) => gateway.recheck({ clusterId }),
+    recheckSessions: (clusterId) => gateways.recheck({ clusterId }),
     log,
     now,
   });
@@ -332,36 +331,6 @@ function timed(store: Store, log: Logger): Store {
 
 async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
   await Promise.all(fronts.splice(0).map((front) => front.stop()));
-}
-
-const mostFilters = 50;
-
-/** Sessions are checked again after every commit that could end one. */
-function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
-  return store.onChange((changes) => {
-    const some = changes.filter(
-      (change) =>
-        !(
-          'browsersOfUserId' in change ||
-          'sessionsOfUserId' in change ||
-          'requestsOfUserId' in change ||
-          'ofService' in change
-        ),
-    );
-    // One look at everybody costs less than one for each of thousands, as after a lab file.
-    const filters = some.length > mostFilters ? [{}] : some.map(sessionsOf);
-    for (const filter of filters) {
-      gateway.recheck(filter).catch((error) => log.error('gateway.recheck.failed', { error }));
-    }
-  });
-}
-
-/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's, and everything, are all of them. */
-function sessionsOf(change: Change): SessionFilter {
-  if ('userId' in change) return { userId: change.userId };
-  if ('clusterId' in change) return { clusterId: change.clusterId };
-  if ('observedClusterId' in change) return { clusterId: change.observedClusterId };
-  return {};
 }
 
 /** Where something is served over HTTP. */

@@ -8,7 +8,8 @@ export interface GatewayView {
   hostKeys: readonly string[];
   /** What it shows to login nodes, likewise. */
   publicKeys: readonly string[];
+  /** Of all servers. */
   sessions(): Promise<readonly SshSession[]>;
-  /** Ends a session with a word to the person; whether there was one. */
+  /** Ends a session of this server with a word to the person; whether there was one. */
   close(sessionId: string, text: string): boolean;
 }

@@ -4,6 +4,7 @@ import type { CommandReply } from '../domain/operation.ts';
 import type { PastSession, SshSession } from '../domain/ssh-session.ts';
 import { listRefusedLogins } from '../store/audit.ts';
 import { runCommand } from '../store/commands.ts';
+import { requestClosing } from '../store/open-sessions.ts';
 import { listPastSessions } from '../store/past-sessions.ts';
 import { fromTime, toTime } from '../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
@@ -24,6 +25,7 @@ export async function closeMySession(
 ): Promise<CommandReply<BusinessReply<'closeMySession'>>> {
   const { caller, path } = request;
   const id = path.sessionID;
+  const text = 'You have closed this session.';
   const session = (await deps.gateway.sessions()).find(
     (one) => one.id === id && one.userId === caller.userId,
   );
@@ -31,12 +33,13 @@ export async function closeMySession(
     operation: 'closeMySession',
     meaning: [id],
     about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: caller.userId }) },
-    async apply() {
+    async apply(tx) {
       if (!session) throw new DomainError('not_found', 'You have no such session any more.');
+      await requestClosing(tx, { id, text });
       return { result: sessionBody(session), about: { details: session.loginName } };
     },
   });
-  if (session) deps.gateway.close(id, 'You have closed this session.');
+  if (session) deps.gateway.close(id, text);
   return reply;
 }
 

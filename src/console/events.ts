@@ -134,7 +134,7 @@ function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () =
 
   const stopListening = store.onChange((all) => {
     if (streams.size === 0) return;
-    const changes = all.filter((change) => !('sessionsOfUserId' in change));
+    const changes = all.filter((change) => !('sessionsOfUserId' in change || 'closingSessionId' in change));
     if (changes.length === 0) return;
     if (waiting.length <= mostChanges) waiting.push(...changes);
     sending ??= setTimeout(() => {

@@ -4,7 +4,8 @@
  * Whose state a committed write changed; `observedClusterId` when a cluster reported something new, or what is sold or set
  * aside there changed, `browsersOfUserId` when the person's sign-ins to the console changed and nothing else,
  * `sessionsOfUserId` when an SSH session of theirs opened or ended, `requestsOfUserId` when what they ask for changed.
- * `ofService` when what the service says of itself changed, beside the database.
+ * `ofService` when what the service says of itself changed, beside the database, `closingSessionId` when the server that has an
+ * SSH session is to close it.
  * `everything`: this server may have missed what others changed, so that all that it keeps or watches counts as changed.
  */
 export type Change =
@@ -16,6 +17,7 @@ export type Change =
   | { sessionsOfUserId: string }
   | { requestsOfUserId: string; inOrganizationId: string }
   | { ofService: true }
+  | { closingSessionId: string }
   | { everything: true };
 
 /** Whether this server wrote it, or another one of the same database. */

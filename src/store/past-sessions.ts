@@ -47,6 +47,11 @@ export async function addPastSession(
   });
 }
 
+/** Takes back that a session was over. */
+export async function deletePastSession({ db }: Tx, seq: number): Promise<void> {
+  await db.deleteFrom('ssh_sessions').where('seq', '=', seq).execute();
+}
+
 const insertSession = prepared((db, row: PastSessionTable) => db.insertInto('ssh_sessions').values(row));
 
 export interface PastSessionFilter {

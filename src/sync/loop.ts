@@ -237,6 +237,7 @@ class Loop implements SyncLoop {
   async #onChange(change: Change): Promise<void> {
     if ('observedClusterId' in change || 'browsersOfUserId' in change || 'ofService' in change) return;
     if ('sessionsOfUserId' in change || 'requestsOfUserId' in change || 'everything' in change) return;
+    if ('closingSessionId' in change) return;
     if ('clusterId' in change) {
       this.#nudge(change.clusterId);
       // It may be new, or have got another side.

@@ -3,6 +3,7 @@ import { DomainError } from '../../domain/error.ts';
 import type { CommandReply } from '../../domain/operation.ts';
 import { listActivity } from '../../store/activity.ts';
 import { runCommand } from '../../store/commands.ts';
+import { requestClosing } from '../../store/open-sessions.ts';
 import { listPastSessions } from '../../store/past-sessions.ts';
 import { fromTime, toTime } from '../../store/time.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
@@ -86,6 +87,7 @@ export async function operatorCloseSession(
   request: BusinessRequest<'operatorCloseSession'>,
 ): Promise<CommandReply<BusinessReply<'operatorCloseSession'>>> {
   const id = request.path.sessionID;
+  const text = `An operator has closed this session: ${request.command.auditReason}`;
   const session = (await deps.gateway.sessions()).find((one) => one.id === id);
   const about = {
     target: id,
@@ -96,12 +98,13 @@ export async function operatorCloseSession(
     meaning: [id],
     about,
     authorize: requireOperator,
-    async apply() {
+    async apply(tx) {
       if (!session) throw new DomainError('not_found', 'There is no such session any more.');
+      await requestClosing(tx, { id, text });
       return { result: sessionBody(session), about: { details: session.loginName } };
     },
   });
   // Only what is in the trail is done; closing twice does no harm.
-  deps.gateway.close(id, `An operator has closed this session: ${request.command.auditReason}`);
+  deps.gateway.close(id, text);
   return reply;
 }

@@ -1,0 +1,168 @@
+/**
+ * What servers ask of each other: answers are counted, only live ones are waited for, and nobody is waited for too long. A
+ * recheck of all gateways is such a question.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AllGateways, joinGateways } from '../../src/app/all-gateways.ts';
+import { createOtherServers, type OtherServers } from '../../src/app/other-servers.ts';
+import type { SessionFilter } from '../../src/gateway/index.ts';
+import type { Gateways } from '../../src/gateway-process/gateways.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import type { Store, Tx } from '../../src/store/index.ts';
+import { createMessages } from '../../src/store/messages.ts';
+import { enterServer } from '../../src/store/servers.ts';
+import { openTestStore } from '../support/store.ts';
+
+interface Lab extends AsyncDisposable {
+  /** A server of that name, among the others from now on. */
+  join(name: string): Promise<OtherServers>;
+  /** The same, with a gateway of its own. */
+  joinWith(name: string, gateway: Partial<Gateways>, recheckMs?: number): Promise<AllGateways>;
+  store: Store;
+}
+
+/** Several servers on one store: what one sends comes to all others, later. */
+async function openLab(): Promise<Lab> {
+  const opened = await openTestStore();
+  const receivers = new Map<string, (topic: string, body: unknown, from: string) => void>();
+  const parts = new AsyncDisposableStack();
+  async function enter(name: string): Promise<Store> {
+    const server = { id: `server_${name}`, isAlone: false };
+    const { received, ...messages } = createMessages({
+      async send(topic, body) {
+        const text = JSON.stringify(body);
+        for (const [id, receive] of receivers)
+          if (id !== server.id) setImmediate(() => receive(topic, JSON.parse(text), server.id));
+      },
+    });
+    receivers.set(server.id, received);
+    await opened.store.write((tx) =>
+      enterServer({ ...tx, server } as Tx, { name, version: '1', directory: name }),
+    );
+    return { ...opened.store, server, messages };
+  }
+  const log = createLogger('silent');
+  return {
+    store: opened.store,
+    async join(name) {
+      const others = createOtherServers(await enter(name), log);
+      parts.defer(() => others.stop());
+      return others;
+    },
+    async joinWith(name, own, recheckMs = never) {
+      const store = await enter(name);
+      const config = { gateway: { limits: {} } } as unknown as Parameters<typeof joinGateways>[1]['config'];
+      const gateway = { sessions: async () => [], ...own } as Gateways;
+      return joinGateways(parts, { config, store, gateway, log, now: Date.now, recheckMs });
+    },
+    async [Symbol.asyncDispose]() {
+      await parts.disposeAsync();
+      await opened[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Longer than any test: what waits for it hangs. */
+const never = 100_000_000;
+
+test('a question is over when every live server has answered, whatever came before and however long the answers are', async () => {
+  await using lab = await openLab();
+  const [a, b, c] = [await lab.join('a'), await lab.join('b'), await lab.join('c')];
+  const long = 'x'.repeat(500);
+  b.answer('count', async (body) => Array.from({ length: 30 }, (_, index) => ({ body, index, long })));
+  c.answer('count', async () => []);
+  const answers = (await a.ask('count', { of: 'sessions' }, never)) as {
+    index: number;
+    body: { of: string };
+  }[];
+  assert.deepEqual(
+    answers.map(({ index }) => index),
+    Array.from({ length: 30 }, (_, index) => index),
+  );
+  assert.equal(answers[0]?.body.of, 'sessions');
+});
+
+test('nobody is asked where nobody else is live', async () => {
+  await using lab = await openLab();
+  const a = await lab.join('a');
+  assert.deepEqual(await a.ask('count', {}, never), []);
+});
+
+test('a server that does not answer is waited for until the time is up, and the answers of the others count', async () => {
+  await using lab = await openLab();
+  const [a, b] = [await lab.join('a'), await lab.join('b')];
+  b.answer('count', async () => [{ sessions: 1 }]);
+  await lab.join('silent');
+  assert.deepEqual(await a.ask('count', {}, 200), [{ sessions: 1 }]);
+});
+
+test('a server that has not been seen for long is not waited for', async () => {
+  await using lab = await openLab();
+  const a = await lab.join('a');
+  await lab.join('gone');
+  await lab.store.write(({ db }) =>
+    db
+      .updateTable('servers')
+      .set({ seen_at: '2020-01-01T00:00:00.000Z' })
+      .where('id', '=', 'server_gone')
+      .execute(),
+  );
+  assert.deepEqual(await a.ask('count', {}, never), []);
+});
+
+test('an answer that fails is none, and stopping ends what is asked', async () => {
+  await using lab = await openLab();
+  const [a, b] = [await lab.join('a'), await lab.join('b')];
+  b.answer('count', async () => {
+    throw new Error('the gateway is away');
+  });
+  assert.deepEqual(await a.ask('count', {}, 200), []);
+  const asked = a.ask('count', {}, never);
+  a.stop();
+  assert.deepEqual(await asked, []);
+});
+
+test('a recheck is over when the gateways of all live servers have had theirs', async () => {
+  await using lab = await openLab();
+  const done: string[] = [];
+  const release = Promise.withResolvers<void>();
+  const gateway = (name: string, until?: Promise<void>) => ({
+    async recheck(filter?: SessionFilter) {
+      await until;
+      done.push(`${name} ${filter?.clusterId}`);
+    },
+  });
+  const a = await lab.joinWith('a', gateway('a'));
+  await lab.joinWith('b', gateway('b'));
+  await lab.joinWith('c', gateway('c', release.promise));
+  const recheck = a.recheck({ clusterId: 'alpha' }).then(() => [...done]);
+  // Those of b and c are under way while this one waits.
+  setTimeout(() => release.resolve(), 50);
+  assert.deepEqual((await recheck).sort(), ['a alpha', 'b alpha', 'c alpha']);
+});
+
+test('a server that does not come to its recheck holds nobody up for long', async () => {
+  await using lab = await openLab();
+  const a = await lab.joinWith('a', { recheck: async () => {} }, 200);
+  await lab.joinWith('stuck', { recheck: () => new Promise(() => {}) });
+  await a.recheck({});
+});
+
+test('sessions that a login node’s restart ends are closed on every server', async () => {
+  await using lab = await openLab();
+  const closed = Promise.withResolvers<unknown[]>();
+  const a = await lab.joinWith('a', { close: () => 0 });
+  await lab.joinWith('b', {
+    close(...what) {
+      closed.resolve(what);
+      return 1;
+    },
+  });
+  a.close({ loginNode: '127.0.0.1:22' }, 'login_node_restarting', 'Log in again.');
+  assert.deepEqual(await closed.promise, [
+    { loginNode: '127.0.0.1:22' },
+    'login_node_restarting',
+    'Log in again.',
+  ]);
+});
