@@ -22,6 +22,13 @@ export function liveState(): LiveState {
   return state;
 }
 
+let since: number | undefined;
+
+/** Since when everything that changes is told here, in ms since 1970; undefined while it is not. */
+export function liveSince(): number | undefined {
+  return since;
+}
+
 export function watchLive(watcher: () => void): () => void {
   watchers.add(watcher);
   return () => watchers.delete(watcher);
@@ -41,6 +48,7 @@ export function listen(client: QueryClient): void {
     else {
       // Whatever changed while nobody listened was not told.
       if (message.state === 'live' && state !== 'live') refresh(client, ['everything']);
+      if (message.state !== state) since = message.state === 'live' ? Date.now() : undefined;
       state = message.state;
       for (const watcher of watchers) watcher();
     }

@@ -185,7 +185,7 @@ function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery })
     stale: 'It has not reported lately, so what it has is not known.',
     converged: undefined,
   }[state];
-  return <Strip steps={steps} missing={missing} />;
+  return <Strip of={`list/${delivery.cluster_id}/${generation}`} steps={steps} missing={missing} />;
 }
 
 function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean }) {

@@ -196,6 +196,7 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
     <>
       <h3>{name}</h3>
       <Strip
+        of={`key/${cluster.cluster_id}`}
         steps={[
           { name: 'Revoked, refused by the gateway', state: 'done', at },
           { name: 'Dropped by the cluster', state: dropped ? 'done' : 'busy', at: dropped ?? undefined },

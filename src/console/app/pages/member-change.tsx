@@ -103,7 +103,11 @@ function OnCluster({ people, cluster }: { people: readonly Person[]; cluster: De
       }
       tools={isThere ? <State kind="good">There</State> : <State kind="busy">On its way</State>}
     >
-      <Strip steps={steps} missing={missing} />
+      <Strip
+        of={`people/${people.map(({ user_id: id }) => id).join()}/${cluster.cluster_id}`}
+        steps={steps}
+        missing={missing}
+      />
       <p className="soft small">
         Last report: <Reported clusterId={cluster.cluster_id} at={cluster.observed_at} />
       </p>

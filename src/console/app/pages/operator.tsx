@@ -192,7 +192,11 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           name: 'Way',
           cell: (row) => (
             <div className="way">
-              <Strip steps={stepsOf(row)} missing={missingOf(row)} />
+              <Strip
+                of={`side/${row.cluster.cluster.id}/${row.side.side}`}
+                steps={stepsOf(row)}
+                missing={missingOf(row)}
+              />
               {isTriedAgain(row) && row.side.next_try_at !== null && (
                 <p className="small soft">
                   Next try <NextTry at={row.side.next_try_at} />

@@ -246,7 +246,7 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
       {on.slurm?.account !== 'none' && on.slurm?.obstacle !== undefined && (
         <p>Cannot log in now: {obstacleText(on.slurm.obstacle)}</p>
       )}
-      <Strip steps={steps} missing={missing} />
+      <Strip of={`people/${person.user_id}/${cluster.cluster_id}`} steps={steps} missing={missing} />
     </Panel>
   );
 }

@@ -170,7 +170,11 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
   ];
   return (
     <>
-      <Strip steps={steps} missing={message ?? missing[state]} />
+      <Strip
+        of={`slurm/${clusterId}/${status.generation}`}
+        steps={steps}
+        missing={message ?? missing[state]}
+      />
       <p className="soft small">
         Last report: <Reported clusterId={clusterId} at={observedAt} />
         {state !== 'in_force' && inForceGeneration ? `; it has number ${inForceGeneration}` : ''}.

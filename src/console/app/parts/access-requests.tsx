@@ -170,7 +170,7 @@ export function ApprovalStrip({ request }: { request: AccessRequest }) {
     },
   ];
   const missing = late.map(({ cluster_id: id }) => names.get(id) ?? id).join(', ');
-  return <Strip steps={steps} missing={message ?? `Not yet on ${missing}.`} />;
+  return <Strip of={`request/${request.id}`} steps={steps} missing={message ?? `Not yet on ${missing}.`} />;
 }
 
 /** What the person holds until when, what they asked for, and asking for more. */

@@ -41,7 +41,13 @@ export function LoginStrip({
 }) {
   const obstacle = obstacleOf(access, cluster.spec.name);
   const missing = obstacle && `${obstacle.sentence} ${obstacle.advice}`;
-  return <Strip steps={stepsOf(access, newest)} missing={missing} />;
+  return (
+    <Strip
+      of={`login/${cluster.id}/${newest?.fingerprint}`}
+      steps={stepsOf(access, newest)}
+      missing={missing}
+    />
+  );
 }
 
 /** The lines to copy, once there is an address. */

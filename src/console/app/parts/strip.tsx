@@ -1,5 +1,6 @@
 /** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
 import { useState } from 'react';
+import { witness, witnessedOf } from '../witnessed.ts';
 import { Shape } from './state.tsx';
 import { span, useNow } from './time.tsx';
 
@@ -13,10 +14,23 @@ export interface Step {
 const words = { done: 'done', busy: 'under way', failed: 'failed', waiting: 'not yet' } as const;
 const kinds = { done: 'good', busy: 'busy', failed: 'bad', waiting: 'none' } as const;
 
-export function Strip({ steps, missing }: { steps: readonly Step[]; missing?: string | undefined }) {
+export function Strip({
+  of,
+  steps,
+  missing,
+}: {
+  /** What is followed: the same again after a reload. */
+  of: string;
+  steps: readonly Step[];
+  missing?: string | undefined;
+}) {
   const now = useNow();
-  const witnessed = useWitnessed(steps);
-  const timed = steps.map((step) => ({ ...step, at: step.at ?? witnessed.get(step.name) }));
+  // The same may be followed again, for another change.
+  const witnessed = useWitnessed(`${of} ${steps[0]?.at ?? ''}`, steps);
+  const timed = steps.map((step) => ({
+    ...step,
+    at: step.at ?? (step.state === 'done' ? witnessed[step.name] : undefined),
+  }));
   const isWhole = steps.every(({ state }) => state === 'done');
   return (
     <div className="strip">
@@ -37,29 +51,42 @@ export function Strip({ steps, missing }: { steps: readonly Step[]; missing?: st
   );
 }
 
-/** When each step was reached that was not yet when this page first showed it: an API tells of what is, not since when. */
-function useWitnessed(steps: readonly Step[]): ReadonlyMap<string, string> {
+/**
+ * When each step was reached that the server has no time of: what was done already when this page first showed it was reached at
+ * some time before, and nothing is said of when.
+ */
+function useWitnessed(of: string, steps: readonly Step[]): Readonly<Record<string, string>> {
   const [seen, setSeen] = useState<ReadonlyMap<string, Step['state']>>(new Map());
-  const [reached, setReached] = useState<ReadonlyMap<string, string>>(new Map());
-  if (steps.some(({ name, state }) => seen.get(name) !== state)) {
+  const [reached, setReached] = useState(() => witnessedOf(of));
+  const [followed, setFollowed] = useState(of);
+  if (followed !== of) {
+    setFollowed(of);
+    setSeen(new Map());
+    setReached(witnessedOf(of));
+  } else if (steps.some(({ name, state }) => seen.get(name) !== state)) {
     const fresh = steps.filter(
       ({ name, state }) => state === 'done' && ![undefined, 'done'].includes(seen.get(name)),
     );
     if (fresh.length > 0) {
-      const at = new Date().toISOString();
-      setReached(new Map([...reached, ...fresh.map(({ name }) => [name, at] as const)]));
+      setReached(
+        witness(
+          of,
+          fresh.map(({ name }) => name),
+        ),
+      );
     }
     setSeen(new Map(steps.map(({ name, state }) => [name, state])));
   }
   return reached;
 }
 
-/** Since the step before: what it took, or how long it has been taking. */
+/**
+ * Since the step before: what it took, or how long it has been taking; where it is not known when that was reached, since the last
+ * one of which it is.
+ */
 function elapsed(before: readonly Step[], step: Step, now: number): string {
   const from = before.findLast(({ at }) => at !== undefined)?.at;
-  if (from === undefined) return '';
-  if (step.state === 'busy') return span(now - Date.parse(from));
-  return step.state === 'done' && step.at !== undefined && step.at > from
-    ? span(Date.parse(step.at) - Date.parse(from))
-    : '';
+  const to = step.state === 'busy' ? now : step.state === 'done' ? Date.parse(step.at ?? '') : Number.NaN;
+  if (from === undefined || !(to > Date.parse(from))) return '';
+  return `${span(to - Date.parse(from))}${before.at(-1)?.at === undefined ? ' in all' : ''}`;
 }
