@@ -17,6 +17,7 @@ import {
   requireMayGrant,
 } from '../domain/permission-end.ts';
 import { sidesOf } from '../domain/side.ts';
+import { mapInParts } from '../lib/event-loop.ts';
 import { cachedAs } from '../store/cache.ts';
 import { listOrganizationClusters } from '../store/clusters.ts';
 import { type Command, runCommand } from '../store/commands.ts';
@@ -65,7 +66,7 @@ export async function listMemberPermissions(
       await listAllGrantedPermissions(db, organizationId, now),
     ]);
     return {
-      members: members.map(({ userId, role }) => ({
+      members: await mapInParts(members, ({ userId, role }) => ({
         organization_id: organizationId,
         user_id: userId,
         role,

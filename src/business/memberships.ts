@@ -6,6 +6,7 @@ import { foldEmail } from '../domain/email.ts';
 import { DomainError } from '../domain/error.ts';
 import type { CommandReply, Request } from '../domain/operation.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../domain/permission.ts';
+import { mapInParts } from '../lib/event-loop.ts';
 import type { About } from '../store/attempts.ts';
 import { cachedAs } from '../store/cache.ts';
 import { type Command, type CommandRequest, runCommand } from '../store/commands.ts';
@@ -38,7 +39,7 @@ export async function listMembers(
   const version = await findMembersVersion(store.read, path.orgID);
   return cachedAs(store, { key: `members/${path.orgID}`, version }, async () => {
     const members = await store.readSnapshot((db) => listOrganizationMembers(db, path.orgID));
-    return { members: members.map(membershipBody) };
+    return { members: await mapInParts(members, membershipBody) };
   });
 }
 

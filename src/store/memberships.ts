@@ -71,25 +71,44 @@ export async function findMember(
   return row && membershipOf(row);
 }
 
-/** What was granted to each member of an organization directly and has not ended at `now`, in order of the keys. */
+/**
+ * What was granted to each member of an organization directly and has not ended at `now`, in order of the keys. The event loop
+ * goes on between pages.
+ */
 export async function listAllGrantedPermissions(
   db: Reader,
   organizationId: string,
   now: number,
 ): Promise<Map<string, GrantedPermission[]>> {
-  const rows = await livePermissions(db, toTime(now))
+  const granted = new Map<string, GrantedPermission[]>();
+  let last = { user_id: '', permission: '' };
+  for (;;) {
+    const page = await grantedAfter(db, organizationId, toTime(now), last);
+    for (const { user_id: userId, permission: key, expires_at: expiresAt } of page) {
+      const keys = granted.get(userId);
+      if (keys) keys.push({ key, expiresAt });
+      else granted.set(userId, [{ key, expiresAt }]);
+    }
+    last = page.at(-1) ?? last;
+    if (page.length < pageSize) return granted;
+  }
+}
+
+function grantedAfter(
+  db: Reader,
+  organizationId: string,
+  at: string,
+  { user_id: userId, permission }: { user_id: string; permission: string },
+) {
+  return livePermissions(db, at)
     .select(['p.user_id', 'p.permission', 'p.expires_at'])
     .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '>=', userId)
+    .where((eb) => eb.or([eb('p.user_id', '>', userId), eb('p.permission', '>', permission)]))
     .orderBy('p.user_id')
     .orderBy('p.permission')
+    .limit(pageSize)
     .execute();
-  const granted = new Map<string, GrantedPermission[]>();
-  for (const { user_id: userId, permission: key, expires_at: expiresAt } of rows) {
-    const keys = granted.get(userId);
-    if (keys) keys.push({ key, expiresAt });
-    else granted.set(userId, [{ key, expiresAt }]);
-  }
-  return granted;
 }
 
 /** What was granted to a member directly and has not ended at `now`, in order of the keys. */
