@@ -75,3 +75,16 @@ export const quick = [
   'test/cli/help.test.ts',
   'test/e2e/walk.test.ts',
 ];
+
+/**
+ * Files that run a second time with their stores on PostgreSQL: the store's, and those of the APIs above it. What is about
+ * SQLite's file (backups, migrations of before, its disk) is not among them.
+ */
+export const onBoth = [
+  'test/store/{invariants,reads,writes,access-decision.property,access-lists.property}.test.ts',
+  'test/business/*.test.ts',
+  'test/business/operator/*.test.ts',
+  'test/platform/*.test.ts',
+  'test/identity/*.test.ts',
+  'test/identity/issuer/{device-flow,password,refresh,sign-in,tokens}.test.ts',
+];

@@ -8,7 +8,7 @@ import { killAll, leftIn } from './leftovers.ts';
 export { killAll };
 
 export interface Outcome {
-  /** The test file, from the repository's root, or `check`. */
+  /** The test file, from the repository's root, or `check`; with `postgres: ` before it, on PostgreSQL. */
   name: string;
   isFine: boolean;
   output: string;
@@ -19,6 +19,9 @@ export interface Outcome {
   counts: Record<string, number>;
 }
 
+/** Before the name of a file whose stores are on PostgreSQL instead of in files. */
+export const onPostgres = 'postgres: ';
+
 /** One test of a file, in ms; the file's own limit is larger. */
 const testLimitMs = 240_000;
 /** How long a job that was asked to end may take to do so. */
@@ -26,11 +29,16 @@ const graceMs = 5_000;
 
 /**
  * Runs a job with `directory` as its TMPDIR, which is removed afterwards. Kills what runs longer than the limit, and
- * what it left running; both make it fail, with a sentence that names it.
+ * what it left running; both make it fail, with a sentence that names it. `postgres`: the directory of its socket.
  */
 export async function runJob(
   name: string,
-  { root, directory, limitSeconds }: { root: string; directory: string; limitSeconds: number },
+  {
+    root,
+    directory,
+    limitSeconds,
+    postgres,
+  }: { root: string; directory: string; limitSeconds: number; postgres: string | undefined },
 ): Promise<Outcome> {
   const started = performance.now();
   // Other users write here as well, as in /tmp.
@@ -46,6 +54,7 @@ export async function runJob(
     env: {
       NODE_COMPILE_CACHE: join(directory, '../compiled'),
       ...environment,
+      ...(postgres !== undefined && { ANDROMEDA_TEST_POSTGRES: postgres }),
       TMPDIR: directory,
       ANDROMEDA_TEST_CPU: cpuFile,
     },
@@ -86,7 +95,7 @@ function commandOf(name: string, root: string): string[] {
   if (name === 'check') return ['npm', 'run', '--silent', 'check'];
   const ends = join(root, 'test/support/ends.ts');
   const options = [`--test-timeout=${testLimitMs}`, '--test-reporter=spec', `--import=${ends}`];
-  return [process.execPath, ...options, name];
+  return [process.execPath, ...options, name.replace(onPostgres, '')];
 }
 
 /** The number in a file, which is removed; 0 where a job that was killed wrote none. */

@@ -8,8 +8,9 @@ import { globSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isWaiting, quick, slow } from './files.ts';
-import { killAll, type Outcome, runJob } from './job.ts';
+import { createPostgres, missingPostgres } from '../../test/support/postgres-server.ts';
+import { isWaiting, onBoth, quick, slow } from './files.ts';
+import { killAll, type Outcome, onPostgres, runJob } from './job.ts';
 import { homesNow, makeWorkDirectory, removeWorkDirectory } from './leftovers.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -37,7 +38,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 const outcomes: Outcome[] = [];
+const postgres = startPostgres();
 await Promise.all(Array.from({ length: Number(values.jobs) }, (_, index) => work(index % 2 === 0)));
+await (await postgres)?.[Symbol.asyncDispose]();
 summarize();
 removeWorkDirectory(directory);
 
@@ -54,6 +57,7 @@ async function work(takesWaiting: boolean): Promise<void> {
       root,
       directory: join(directory, `${number}`),
       limitSeconds: Number(values.limit),
+      postgres: name.startsWith(onPostgres) ? (await postgres)?.directory : undefined,
     });
     outcomes[number] = outcome;
     const { isFine, seconds, cpuSeconds, counts, output } = outcome;
@@ -64,6 +68,20 @@ async function work(takesWaiting: boolean): Promise<void> {
     const lines = isFine ? output.split('\n').filter((line) => /﹣|# SKIP/.test(line)) : [output];
     for (const line of lines) console.log(line);
   }
+}
+
+/** One for all jobs that are on PostgreSQL. Where it is not installed, they are left out, which is said. */
+async function startPostgres() {
+  const mine = jobs.filter((name) => name.startsWith(onPostgres));
+  if (mine.length === 0) return undefined;
+  const missing = missingPostgres();
+  if (missing === undefined) return createPostgres(directory);
+  for (const name of mine) jobs.splice(jobs.indexOf(name), 1);
+  const counts = { tests: mine.length, skipped: mine.length };
+  const output = `﹣ ${mine.length} files on PostgreSQL # SKIP ${missing}`;
+  outcomes.push({ name: 'postgres', isFine: true, output, seconds: 0, cpuSeconds: 0, counts });
+  console.log(output);
+  return undefined;
 }
 
 /** The check, and test files from the repository's root. */
@@ -79,7 +97,9 @@ function jobsToRun(): string[] {
     return ['check', ...first.filter((file) => chosen.has(file))];
   }
   const { under } = values;
-  return under === undefined ? ['check', ...first] : first.filter((file) => file.startsWith(`${under}/`));
+  const both = globSync(onBoth, { cwd: root }).sort();
+  const all = [...first, ...both.map((file) => `${onPostgres}${file}`)];
+  return under === undefined ? ['check', ...all] : first.filter((file) => file.startsWith(`${under}/`));
 }
 
 function summarize(): void {

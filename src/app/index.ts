@@ -51,6 +51,8 @@ export interface AppOptions {
   /** The time of day; a test's also counts as the time that passes, unless it gives `uptime`. */
   now?: () => number;
   uptime?: () => number;
+  /** Resolves when it is to wait no longer for a database that is away. */
+  stopping?: Promise<unknown> | undefined;
 }
 
 export interface App extends AsyncDisposable {
@@ -85,7 +87,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     parts.defer(watchCertificates(config, log, now));
     const tracer = await startTracer(parts, config, log);
-    const { store, leases } = await openShared(parts, { config, clock, log });
+    const { store, leases } = await openShared(parts, { ...options, clock, log });
     parts.defer(activity.begin(store, log));
     parts.defer(logClockJumps(clock, log));
     parts.defer(warnOfLapses(store, log, leases));
@@ -164,9 +166,10 @@ async function watchLog({ config, log }: AppOptions, now: () => number) {
 /** The database, and what this server does of what one of those that share it does at a time. Last to stop. */
 async function openShared(
   parts: AsyncDisposableStack,
-  { config, clock, log }: { config: Config; clock: Clock; log: Logger },
+  { config, clock, log, stopping }: Pick<AppOptions, 'config' | 'log' | 'stopping'> & { clock: Clock },
 ): Promise<{ store: Store; leases: Leases }> {
-  const store = timed(await openStore(config.dataDir, { clock, access: config.access }), log);
+  const { database, access } = config;
+  const store = timed(await openStore(config.dataDir, { clock, access, database, log, stopping }), log);
   parts.defer(() => store.close());
   const { leases, stop } = await joinServers(config, store, log);
   parts.defer(stop);

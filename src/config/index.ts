@@ -9,6 +9,7 @@ import { type AuditSettings, auditSchema, listAuditFiles, type RawAudit, readAud
 import { type BackupSettings, backupSchema, listBackupFiles, type RawBackup, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, type RawClusters, readClusters } from './clusters.ts';
 import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
+import { databaseSchema, type RawDatabase, readDatabase } from './database.ts';
 import {
   type GatewayLimitsConfig,
   gatewayLimitsSchema,
@@ -49,6 +50,8 @@ export interface Config {
   /** The files that it consists of: itself, and those it names. */
   files: readonly string[];
   dataDir: string;
+  /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
+  database: string | undefined;
   /** This server among those of the same database. */
   server: { name: string };
   platform: HttpConfig;
@@ -106,15 +109,13 @@ export interface Config {
   metrics: HttpConfig | undefined;
   /** Where the web console is; undefined: there is none. */
   console: HttpConfig | undefined;
-  /** The database that servers share; undefined: SQLite's file in the data directory. */
-  database: string | undefined;
   /** What secrets in a shared database are encrypted with; undefined where there is none. */
   secrets: SecretsKeys | undefined;
   /** A lab file for an empty database. */
   seed: string | undefined;
 }
 
-interface RawConfig {
+interface RawConfig extends RawDatabase {
   dataDir?: string;
   server?: { name?: string };
   platform?: RawHttp;
@@ -168,6 +169,7 @@ const section = (properties: object, required: string[] = []) => ({
 });
 const schema = section({
   dataDir: text,
+  ...databaseSchema,
   server: section({ name: { ...text, maxLength: 100 } }),
   platform: httpSchema,
   business: httpSchema,
@@ -230,6 +232,7 @@ function listNamedFiles(raw: RawConfig, file: string): string[] {
   const named = [
     ...pairs,
     ...listAcmeFiles(acme),
+    raw.databaseFile,
     identity?.console?.clientSecretFile,
     ...listAuditFiles(audit),
     ...(backup ? listBackupFiles(backup) : []),
@@ -254,10 +257,12 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
   const dataDir = here(raw.dataDir ?? './data');
   const source = { file, here, dataDir };
   const files = namedFiles(file);
+  const database = readDatabase(raw, file, files);
   const parts = {
     demo: false,
     files: own,
     dataDir,
+    database,
     server: { name: raw.server?.name ?? hostname() },
     platform: readHttp(source, 'platform', raw.platform, 8080),
     business: readHttp(source, 'business', raw.business, 8081),
@@ -282,8 +287,11 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     tracing: raw.tracing && readTracing(raw.tracing, files),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     console: raw.console && readHttp(source, 'console', raw.console, 8083),
-    database: undefined as string | undefined,
-    secrets: readSecretsKey({ secretsKeyFile: raw.secretsKeyFile, isShared: false }, file, files),
+    secrets: readSecretsKey(
+      { secretsKeyFile: raw.secretsKeyFile, isShared: database !== undefined },
+      file,
+      files,
+    ),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), file, files) };

@@ -58,6 +58,10 @@ export interface LogEvents {
   'serve.reloading': { message: string };
   'serve.reload.refused': { message: string };
   'serve.notify.failed': { message: string };
+  'database.away': { message: string };
+  'database.back': Record<string, never>;
+  'database.clock': { differsMs: number };
+  'database.standby': { synchronousStandbys: string; synchronousCommit: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
   'certificate.ended': { setting: string; file: string; endsAt: string; message: string };
   /** There is no certificate yet. */

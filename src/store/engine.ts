@@ -1,6 +1,9 @@
 /** The engines that databases are opened with: the only way to `dialects/`, which alone knows what is special about each. */
-import type { FileDialect } from './dialects/dialect.ts';
+import type { Connections, DatabaseFault, FileDialect } from './dialects/dialect.ts';
+import type { PostgresOptions } from './dialects/postgres.ts';
+import { isOfAll, isPostgresError, postgresFault } from './dialects/postgres-fault.ts';
 import { sqliteFiles } from './dialects/sqlite.ts';
+import { isDatabaseError as isSqliteError, databaseFault as sqliteFault } from './dialects/sqlite-fault.ts';
 
 export type {
   Connections,
@@ -11,8 +14,24 @@ export type {
   Others,
 } from './dialects/dialect.ts';
 export { countChanges, databaseTime, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
-export { openSqlite } from './dialects/sqlite.ts';
-export { databaseFault, isDatabaseError } from './dialects/sqlite-fault.ts';
+export { openSqlite, type SqliteConnections } from './dialects/sqlite.ts';
+export { isOfAll };
 
 /** Databases that are files, locks on files and backups among them. */
 export const files: FileDialect = sqliteFiles;
+
+/** Opens the PostgreSQL of a URL; what it takes is loaded only then. */
+export async function openPostgres(url: string, options: PostgresOptions): Promise<Connections> {
+  const postgres = await import('./dialects/postgres.ts');
+  return postgres.openPostgres(url, options);
+}
+
+/** Whether an error is an engine's own. */
+export function isDatabaseError(error: unknown): boolean {
+  return isSqliteError(error) || isPostgresError(error);
+}
+
+/** What an error says of the database or its disk; undefined for any other error. */
+export function databaseFault(error: unknown): DatabaseFault | undefined {
+  return sqliteFault(error) ?? postgresFault(error);
+}

@@ -3,6 +3,7 @@ import { DomainError } from '../domain/error.ts';
 import { type DatabaseFault, databaseFault } from './engine.ts';
 
 const messages: Record<DatabaseFault, string> = {
+  away: 'it cannot be reached',
   held: 'another program holds it',
   full: 'the disk is full',
   'read-only': 'the disk or the file is read-only',

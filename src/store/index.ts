@@ -11,6 +11,7 @@ import type { Kysely, Transaction } from 'kysely';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
 import { newId } from '../domain/id.ts';
 import { type Clock, createClock, createPatientClock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
 import type { Connections } from './engine.ts';
 import { writeError } from './fault.ts';
@@ -70,6 +71,10 @@ export interface StoreOptions {
   access?: AccessPolicy;
   /** `postgres://…`: the database that it shares with other servers; left out: SQLite's file in the data directory. */
   database?: string | undefined;
+  /** Of a server: where that database is away, it waits, and says so here. Left out: that is refused. */
+  log?: Logger | undefined;
+  /** Resolves when it is to wait no longer. */
+  stopping?: Promise<unknown> | undefined;
 }
 
 /**
@@ -78,11 +83,12 @@ export interface StoreOptions {
  */
 export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
   const { clock = createClock({}) } = options;
-  const { connections, unlock } = await openDataDir(dataDir, options);
+  const id = newId('server', clock.now());
+  const { connections, unlock } = await openDataDir(dataDir, id, options);
   const { others } = connections;
   const announced = announcements(others);
   const run = createWriter(connections);
-  const server = { id: newId('server', clock.now()), isAlone: others === undefined };
+  const server = { id, isAlone: others === undefined };
   const observationAges = createObservationAges(clock, others && announced.announceObservation);
   announced.messages.on(observedTopic, (body) => observationAges.heard(body as RecordedObservation));
   return {

@@ -1,11 +1,15 @@
 /** The database of a data directory: who may open it, and what it must be before anything is asked of it. */
 import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Kysely } from 'kysely';
 import { DomainError } from '../domain/error.ts';
-import { type Connections, openSqlite } from './engine.ts';
+import type { Logger } from '../lib/log.ts';
+import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
+import { type Connections, openPostgres, openSqlite, type SqliteConnections } from './engine.ts';
 import { faultMessage } from './fault.ts';
 import { lockDataDir } from './lock.ts';
 import { migrate, requireMigrated } from './migrate.ts';
+import type { Schema } from './schema.ts';
 
 export interface OpenDataDir {
   connections: Connections;
@@ -13,25 +17,60 @@ export interface OpenDataDir {
   unlock: (() => void) | undefined;
 }
 
+export interface DatabaseOptions {
+  beside?: boolean | undefined;
+  database?: string | undefined;
+  log?: Logger | undefined;
+  stopping?: Promise<unknown> | undefined;
+}
+
 /** As `openStore` says. */
 export async function openDataDir(
   dataDir: string,
-  { beside = false }: { beside?: boolean },
+  serverId: string,
+  options: DatabaseOptions,
 ): Promise<OpenDataDir> {
-  const file = join(dataDir, 'andromeda.db');
-  const unlock = lockDataDir(dataDir) ?? (beside ? undefined : refuseHeld(dataDir));
-  let connections: Connections | undefined;
+  const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
+  const isMigrating = unlock !== undefined;
   try {
-    refuseLost(dataDir, file);
-    connections = openDatabase(file);
-    if (unlock) {
-      await migrate(connections.writer, file);
-      connections.flushBeside(end);
-    } else await requireMigrated(connections.writer);
+    const connections =
+      options.database === undefined
+        ? await openFile(dataDir, isMigrating)
+        : await openServer(options.database, serverId, options);
     return { connections, unlock };
   } catch (error) {
-    await connections?.close();
     unlock?.();
+    throw error;
+  }
+}
+
+async function openFile(dataDir: string, isMigrating: boolean): Promise<Connections> {
+  const file = join(dataDir, 'andromeda.db');
+  refuseLost(dataDir, file);
+  const connections = openDatabase(file);
+  return prepared(connections, async () => {
+    await connections.migrating((db) => (isMigrating ? migrate(db, file) : requireMigrated(db)));
+    if (isMigrating) connections.flushBeside(end);
+  });
+}
+
+async function openServer(url: string, serverId: string, options: DatabaseOptions): Promise<Connections> {
+  const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
+  return prepared(connections, async () => {
+    const migrating = options.beside
+      ? requireMigrated
+      : (db: Kysely<Schema>) => migrate(db, describePostgres(parsePostgresUrl(url)));
+    await connections.migrating(migrating);
+    await connections.begin?.();
+  });
+}
+
+async function prepared(connections: Connections, prepare: () => Promise<void>): Promise<Connections> {
+  try {
+    await prepare();
+    return connections;
+  } catch (error) {
+    await connections.close();
     throw error;
   }
 }
@@ -51,7 +90,7 @@ function refuseLost(dataDir: string, file: string): void {
   );
 }
 
-function openDatabase(file: string): Connections {
+function openDatabase(file: string): SqliteConnections {
   try {
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));

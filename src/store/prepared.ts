@@ -20,7 +20,8 @@ export function prepared<Args extends readonly Argument[], Result>(
   const templates = new Map<string | undefined, CompiledQuery<Result>>();
   return (db, ...args) => {
     const engine = engineNameOf(db);
-    let template = templates.get(engine);
+    // What is over refuses whatever it is asked.
+    let template = engine === undefined ? [...templates.values()][0] : templates.get(engine);
     if (!template) {
       template = build(db, ...(args.map(placeholdersFor) as unknown as Args)).compile();
       templates.set(engine, template);

@@ -5,7 +5,7 @@
  * each costs as much as what most of them write.)
  */
 import type { Transaction } from 'kysely';
-import { type Connections, countChanges } from './engine.ts';
+import { type Connections, countChanges, isOfAll } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -66,6 +66,11 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
         const outcome = together.value[index];
         if (outcome) one.settle(outcome);
       }
+      return;
+    }
+    // Tried again, each of them would wait as long as all did, or be made twice.
+    if (isOfAll(together.reason)) {
+      for (const one of joined) one.settle(together);
       return;
     }
     // For the fault of one or of none of them: each is tried by itself.

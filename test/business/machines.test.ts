@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CompiledQuery } from 'kysely';
 import { isUuid } from '../../src/domain/id.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import type { MachineReport } from '../../src/domain/manifest.ts';
 import { completeRelease, startRelease } from '../../src/store/clusters.ts';
-import { type Change, openStore } from '../../src/store/index.ts';
+import type { Change } from '../../src/store/index.ts';
 import { listMachines, recordMachines } from '../../src/store/machines.ts';
 import { recordSlurmReport } from '../../src/store/observations.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
@@ -214,7 +213,7 @@ test('machines, as operators see them', async (t) => {
       (await listMachines(read, alpha)).map(({ id, lifecycleState }) => [id, lifecycleState]);
     const before = await decided(store.read);
     await service.app[Symbol.asyncDispose]();
-    const reopened = await openStore(join(service.dataDir, 'data'));
+    const reopened = await service.reopen();
     const after = await decided(reopened.read);
     await reopened.close();
     assert.deepEqual(after, before);

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
 import { mostClusterBytes, quoteLifetimeMs } from '../../src/domain/storage-purchase.ts';
 import { findCluster } from '../../src/store/clusters.ts';
-import { type Change, openStore } from '../../src/store/index.ts';
+import type { Change } from '../../src/store/index.ts';
 import { recordSlurmReport } from '../../src/store/observations.ts';
 import { findStorageTarget, listPurchases, sumActivePurchases } from '../../src/store/storage-purchases.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
@@ -434,7 +433,7 @@ test('storage purchases', async (t) => {
   await t.test('what was bought is there after a restart', async () => {
     const before = [await listPurchases(store.read), await sum(), await sum(beta)];
     await service.app[Symbol.asyncDispose]();
-    const reopened = await openStore(join(service.dataDir, 'data'));
+    const reopened = await service.reopen();
     const { read } = reopened;
     const after = [
       await listPurchases(read),

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/lab.ts';
 import { findCluster, startRelease } from '../../src/store/clusters.ts';
-import { openStore } from '../../src/store/index.ts';
 import { createReservation, listReservations } from '../../src/store/reservations.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
@@ -264,7 +262,7 @@ test('reservations', async (t) => {
     assert.equal((await create({ cluster_id: beta, ends_at: inHours(1) })).status, 201);
     const before = await listReservations(store.read, {}, Date.now() + offset);
     await service.app[Symbol.asyncDispose]();
-    const reopened = await openStore(join(service.dataDir, 'data'));
+    const reopened = await service.reopen();
     const after = await listReservations(reopened.read, {}, Date.now() + offset);
     const later = await listReservations(reopened.read, {}, Date.now() + offset + hour);
     await reopened.close();

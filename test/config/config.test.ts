@@ -72,6 +72,8 @@ test('an empty file gives every default: everything on loopback, the embedded is
     demo: false,
     files: [file],
     dataDir: join(directory.path, 'data'),
+    database: undefined,
+    secrets: undefined,
     server: { name: hostname() },
     platform: http(8080),
     business: http(8081),
@@ -417,7 +419,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown section',
     'plattform: {}',
-    'plattform is not a setting; known here: dataDir, server, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, seed.',
+    'plattform is not a setting; known here: dataDir, database, databaseFile, server, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, secretsKeyFile, seed.',
   ],
   [
     'an unknown key',

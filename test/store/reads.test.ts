@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Database from 'better-sqlite3';
 import { cached } from '../../src/store/cache.ts';
 import type { Store, Tx } from '../../src/store/index.ts';
-import { openTestStore } from '../support/store.ts';
+import { openTestStore, testOnFile } from '../support/store.ts';
 
 const counter = async (store: Pick<Store, 'read'>) =>
   (await store.read.selectFrom('counters').select('value').where('name', '=', 'x').executeTakeFirst())?.value;
@@ -35,17 +34,15 @@ test('what a write did is read at once, also in the turn of the event loop in wh
 
 test('what another process commits is read in the next turn', async () => {
   await using opened = await openTestStore();
-  const { store, dataDir } = opened;
+  const { store } = opened;
   await store.write(setTo(1));
-  const other = new Database(join(dataDir, 'andromeda.db'));
   assert.equal(await counter(store), 1);
-  other.exec("update counters set value = 2 where name = 'x'");
+  await opened.elsewhere("update counters set value = 2 where name = 'x'");
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(await counter(store), 2);
-  other.close();
 });
 
-test('SQLite begins its log anew however much is read', async () => {
+testOnFile('SQLite begins its log anew however much is read', async () => {
   await using opened = await openTestStore();
   const { store, dataDir } = opened;
   for (let round = 0; round < 20; round++) {
@@ -75,7 +72,7 @@ test('a snapshot sees one moment, and the others meanwhile the present', async (
 
 test('what is made of the database is the same until a commit, by this process or another one', async () => {
   await using opened = await openTestStore();
-  const { store, dataDir } = opened;
+  const { store } = opened;
   await store.write(setTo(1));
   let times = 0;
   const make = async () => ({ value: await counter(store), times: ++times });
@@ -91,9 +88,7 @@ test('what is made of the database is the same until a commit, by this process o
   await store.write(setTo(3), { flush: false });
   assert.deepEqual(await ask(), { value: 3, times: 4 });
 
-  const other = new Database(join(dataDir, 'andromeda.db'));
-  other.exec("update counters set value = 4 where name = 'x'");
-  other.close();
+  await opened.elsewhere("update counters set value = 4 where name = 'x'");
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(await ask(), { value: 4, times: 5 });
 });

@@ -8,9 +8,12 @@ import { type App, startApp } from '../../src/app/index.ts';
 import { readConfig } from '../../src/config/index.ts';
 import { checkLab, type Lab } from '../../src/domain/lab.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
+import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
+import { openStore, type Store } from '../../src/store/index.ts';
 import { startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
+import { commitElsewhere, createTestDatabase } from './postgres.ts';
 
 export interface Call {
   /** A name (the person `<name>@physics.example`), or nobody when left out. */
@@ -32,6 +35,10 @@ export interface Reply {
 export interface TestApp extends AsyncDisposable {
   app: App;
   dataDir: string;
+  /** Opens what it served from, once it is stopped. */
+  reopen(): Promise<Store>;
+  /** Commits a statement as another process would. */
+  elsewhere(sql: string): Promise<void>;
   issuer: TestIssuer;
   gatewayPort: number;
   businessUrl: string;
@@ -111,8 +118,10 @@ export async function startTestApp(
   const issuer = await startTestIssuer(now);
   const [platformPort = 0, businessPort = 0, gatewayPort = 0] = await freePorts(3);
   const file = join(dataDir, 'andromeda.yaml');
+  const database = await createTestDatabase();
   const settings = {
     dataDir: './data',
+    ...(database && { database: database.url, secretsKeyFile: './secrets.key' }),
     platform: { listen: `127.0.0.1:${platformPort}` },
     business: { listen: `127.0.0.1:${businessPort}` },
     gateway: {
@@ -132,6 +141,7 @@ export async function startTestApp(
     },
   };
   writeFileSync(file, stringify(settings));
+  writeFileSync(join(dataDir, 'secrets.key'), makeSecretsKey(), { mode: 0o600 });
   const lab = options.lab ?? physics;
   checkLab(lab);
   const config = readConfig(file);
@@ -142,6 +152,7 @@ export async function startTestApp(
     // Or the test would hang instead of failing.
     await issuer[Symbol.asyncDispose]();
     rmSync(dataDir, { recursive: true, force: true });
+    await database?.drop();
     throw error;
   });
 
@@ -171,6 +182,8 @@ export async function startTestApp(
   return {
     app,
     dataDir,
+    elsewhere: (sql) => commitElsewhere(config.database, config.dataDir, sql),
+    reopen: () => openStore(config.dataDir, { database: config.database }),
     issuer,
     gatewayPort,
     businessUrl: config.business.url,
@@ -192,6 +205,7 @@ export async function startTestApp(
       await app[Symbol.asyncDispose]();
       await issuer[Symbol.asyncDispose]();
       rmSync(dataDir, { recursive: true, force: true });
+      await database?.drop();
       await watch.end();
     },
   };

@@ -1,30 +1,54 @@
 /** A store in a directory of its own, filled from a lab. */
+import { type TestContext, test } from 'node:test';
 import type { AccessPolicy } from '../../src/domain/access-lapse.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import { createClock } from '../../src/lib/clock.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
 import { temporaryDirectory } from './directory.ts';
+import { commitElsewhere, createTestDatabase } from './postgres.ts';
 
 export interface TestStore extends AsyncDisposable {
   store: Store;
   dataDir: string;
+  /** The URL of its PostgreSQL; undefined: it is SQLite's file in `dataDir`. */
+  database: string | undefined;
+  /** Commits a statement as another process would. */
+  elsewhere(sql: string): Promise<void>;
 }
 
-/** `now`: the clock of its writes. `access`: when access lapses. */
+/** Whether stores of this run are files of SQLite's: what a test does to the file itself is not done on PostgreSQL. */
+export const isOnFile = !process.env['ANDROMEDA_TEST_POSTGRES'];
+
+/** A test of what SQLite's file is to the service; on PostgreSQL there is none. */
+export const testOnFile: (name: string, body: (t: TestContext) => Promise<void>) => void = isOnFile
+  ? test
+  : () => {};
+
+/**
+ * On PostgreSQL where the run says so, in a schema of its own. `now`: the clock of its writes. `access`: when access lapses.
+ */
 export async function openTestStore(
   lab?: Lab,
   now?: () => number,
   access: AccessPolicy = {},
 ): Promise<TestStore> {
   const directory = temporaryDirectory();
-  const store = await openStore(directory.path, { clock: createClock({ now }), access });
+  const database = await createTestDatabase();
+  const store = await openStore(directory.path, {
+    clock: createClock({ now }),
+    access,
+    database: database?.url,
+  });
   if (lab) await createInstallation(store, lab, 'test');
   return {
     store,
     dataDir: directory.path,
+    database: database?.url,
+    elsewhere: (sql) => commitElsewhere(database?.url, directory.path, sql),
     async [Symbol.asyncDispose]() {
       await store.close();
+      await database?.drop();
       directory[Symbol.dispose]();
     },
   };

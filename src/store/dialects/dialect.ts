@@ -4,11 +4,9 @@ import type { Change } from '../changes.ts';
 import type { Schema } from '../schema.ts';
 
 /** What keeps a database from working, where that is no fault of a query. */
-export type DatabaseFault = 'held' | 'full' | 'read-only' | 'moved' | 'disk' | 'damaged';
+export type DatabaseFault = 'away' | 'held' | 'full' | 'read-only' | 'moved' | 'disk' | 'damaged';
 
 export interface Connections {
-  /** For migrations, before anything else is asked. */
-  readonly writer: Kysely<Schema>;
   /** For single queries: nobody waits for anybody, for a query is over before the next can begin. */
   readonly reader: Kysely<Schema>;
   /** Runs a body whose queries all see the same moment, one body after the other. */
@@ -18,12 +16,10 @@ export interface Connections {
    * sees before. One at a time, for the caller to see to.
    */
   transact<T>(body: (db: Transaction<Schema>) => Promise<T>, options: { flush: boolean }): Promise<T>;
-  /**
-   * From now on the disk is waited for beside this thread, by the one process that serves. Where it fails, `onFailure` is
-   * called, which ends the process: what was written since cannot be trusted, and no transaction resolves any more.
-   * Transactions fail from then on while the files are not where they were when they were opened.
-   */
-  flushBeside(onFailure: (error: Error) => void): void;
+  /** Runs what brings the schema up to date, before anything else is asked; nobody else does so meanwhile. */
+  migrating<T>(body: (db: Kysely<Schema>) => Promise<T>): Promise<T>;
+  /** Once the schema is that of this version. Rejects where the database cannot be used. */
+  begin?(): Promise<void>;
   /** The other servers on the same database; undefined where there can be none. */
   readonly others?: Others;
   close(): Promise<void>;

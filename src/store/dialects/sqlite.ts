@@ -25,8 +25,18 @@ import { sharedMoments, transactionMoments } from './sqlite-moments.ts';
 import { watchFiles } from './sqlite-unmoved.ts';
 import { isDatabase, view } from './sqlite-view.ts';
 
+export interface SqliteConnections extends Connections {
+  readonly writer: Kysely<Schema>;
+  /**
+   * From now on the disk is waited for beside this thread, by the one process that serves. Where it fails, `onFailure` is
+   * called, which ends the process: what was written since cannot be trusted, and no transaction resolves any more.
+   * Transactions fail from then on while the files are not where they were when they were opened.
+   */
+  flushBeside(onFailure: (error: Error) => void): void;
+}
+
 /** Opens the file, creating it if it is missing. */
-export function openSqlite(file: string): Connections {
+export function openSqlite(file: string): SqliteConnections {
   const database = new Database(file);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
@@ -57,6 +67,7 @@ export function openSqlite(file: string): Connections {
 
   return {
     writer,
+    migrating: (body) => body(writer),
     reader: open(reading, 'single queries'),
     readSnapshot: (body) => transaction(snapshots, repeating, body),
     async transact(body, { flush }) {

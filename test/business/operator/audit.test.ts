@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import Database from 'better-sqlite3';
 import { findBreak } from '../../../src/domain/audit.ts';
 import type { AuditRecord } from '../../../src/domain/audit-text.ts';
 import type { Lab } from '../../../src/domain/lab.ts';
 import { alpha, physics, type Reply, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
+import { isOnFile } from '../../support/store.ts';
 
 const lab: Lab = {
   ...physics,
@@ -203,17 +202,16 @@ test('the audit trail', async (t) => {
   await t.test(
     'the database itself refuses to change or drop an entry; what gets round that shows',
     async () => {
-      const file = new Database(join(service.dataDir, 'data/andromeda.db'));
-      assert.throws(
-        () => file.exec("update audit_entries set reason = 'other' where seq = 2"),
-        /append-only/,
+      const { elsewhere } = service;
+      const refused = (statement: string) => assert.rejects(elsewhere(statement), /append-only/);
+      await refused("update audit_entries set reason = 'other' where seq = 2");
+      await refused('delete from audit_entries where seq = 2');
+      const again = 'into audit_entries select * from audit_entries where seq = 2';
+      await refused(isOnFile ? `insert or replace ${again}` : `insert ${again} on conflict do nothing`);
+      await elsewhere(
+        isOnFile ? 'drop trigger audit_entries_stay' : 'drop function audit_entries_stay cascade',
       );
-      assert.throws(() => file.exec('delete from audit_entries where seq = 2'), /append-only/);
-      const replaced = 'insert or replace into audit_entries select * from audit_entries where seq = 2';
-      assert.throws(() => file.exec(replaced), /append-only/);
-      file.exec('drop trigger audit_entries_stay');
-      file.exec("update audit_entries set reason = 'other' where seq = 2");
-      file.close();
+      await elsewhere("update audit_entries set reason = 'other' where seq = 2");
       assert.equal(findBreak({ seq: 0, hash: '' }, (await whole()).map(record))?.seq, 2);
     },
   );

@@ -11,6 +11,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { createTrustedProxies } from '../../../src/lib/source-address.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { setPassword } from '../../../src/store/passwords.ts';
+import { createTestDatabase } from '../../support/postgres.ts';
 
 export const ada = {
   id: 'user_01JD0000000000000000000ADA',
@@ -54,12 +55,13 @@ export async function startHarness({
   publicUrl?: string;
 } = {}): Promise<Harness> {
   const dataDir = await mkdtemp(join(tmpdir(), 'andromeda-issuer-'));
+  const database = await createTestDatabase();
   const log: string[] = [];
   const server = createServer((req, res) => harness.issuer.handle(req, res));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const open = async () => {
-    const store = await openStore(dataDir);
+    const store = await openStore(dataDir, { database: database?.url });
     const issuer = await createIssuer({
       url: publicUrl ?? url,
       store,
@@ -92,6 +94,7 @@ export async function startHarness({
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
       await close();
+      await database?.drop();
       await rm(dataDir, { recursive: true });
     },
   };

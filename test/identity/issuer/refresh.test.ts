@@ -7,6 +7,7 @@ import { sql } from 'kysely';
 import { openStore } from '../../../src/store/index.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
+import { testOnFile } from '../../support/store.ts';
 import { addAda, cli, type Harness, refresh, signIn, startHarness } from './harness.ts';
 
 const program = new URL('killable-issuer.ts', import.meta.url).pathname;
@@ -78,7 +79,7 @@ test('a used refresh token ends the session after the grace, whichever way the c
   }
 });
 
-test('on a full disk a refresh is told to come back, and works when there is room', async () => {
+testOnFile('on a full disk a refresh is told to come back, and works when there is room', async () => {
   await using harness = await startHarness();
   const { store, url } = harness;
   let { refresh_token: token } = await signIn(url);

@@ -1,0 +1,94 @@
+/**
+ * `postgres://user:password@h1:5432,h2/database?sslmode=verify-full`, as libpq's programs take it: what of it we know, and a
+ * sentence about what not. Nothing here ever puts the password into words.
+ */
+import { DomainError } from '../domain/error.ts';
+
+const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+
+export type SslMode = (typeof sslModes)[number];
+
+export interface PostgresTarget {
+  /** In the order in which they are tried; a host with a slash is the directory of a Unix socket. */
+  hosts: { host: string; port: number }[];
+  user: string | undefined;
+  password: string | undefined;
+  database: string;
+  sslMode: SslMode;
+  /** The file of the authorities that certificates must be of; `system`: those that everybody trusts. */
+  sslRootCert: string | undefined;
+  /** The schema that the tables are in; undefined: what the server gives to this user. */
+  schema: string | undefined;
+}
+
+const usualPort = 5432;
+const most = 16;
+const known = ['sslmode', 'sslrootcert', 'host', 'schema', 'application_name', 'target_session_attrs'];
+
+/** Throws `invalid_request` with a sentence that has nothing of the password. */
+export function parsePostgresUrl(url: string): PostgresTarget {
+  const parts = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
+  if (!parts) throw invalid('It is postgres://USER@HOST/DATABASE, with more hosts behind commas.');
+  const [, person = '', authority = '', database = '', query = ''] = parts;
+  const colon = person.indexOf(':');
+  const options = new URLSearchParams(query);
+  for (const name of options.keys()) {
+    if (!known.includes(name)) throw invalid(`It cannot have ?${name}=; it can have ${known.join(', ')}.`);
+  }
+  if (database === '') throw invalid('It names no database: postgres://USER@HOST/DATABASE.');
+  const sslMode = options.get('sslmode') ?? 'prefer';
+  if (!isSslMode(sslMode)) throw invalid(`Its sslmode can be ${sslModes.join(', ')}.`);
+  const attributes = options.get('target_session_attrs') ?? 'read-write';
+  if (!['read-write', 'primary'].includes(attributes))
+    throw invalid('The service writes: leave target_session_attrs out.');
+  return {
+    hosts: hostsOf(options.get('host') ?? decoded(authority)),
+    user: decoded(colon < 0 ? person : person.slice(0, colon)) || undefined,
+    password: colon < 0 ? undefined : decoded(person.slice(colon + 1)),
+    database: decoded(database),
+    sslMode,
+    sslRootCert: options.get('sslrootcert') ?? undefined,
+    schema: options.get('schema') ?? undefined,
+  };
+}
+
+/** Where it is, without who asks: for messages and the log. */
+export function describePostgres({ hosts, database }: PostgresTarget): string {
+  return `${database} on ${hosts.map(addressOf).join(', ')}`;
+}
+
+export function addressOf({ host, port }: { host: string; port: number }): string {
+  if (host.includes('/') || port === usualPort) return host;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function hostsOf(text: string): { host: string; port: number }[] {
+  const hosts = text.split(',').map(hostOf);
+  if (hosts.length > most) throw invalid(`It names more than ${most} hosts.`);
+  return hosts;
+}
+
+function hostOf(text: string): { host: string; port: number } {
+  const parts = /^(?:\[([0-9a-fA-F:.%]+)\]|(\/[^:]*|[^:[\]]*))(?::(\d{1,5}))?$/.exec(text);
+  const host = parts?.[1] ?? parts?.[2];
+  const port = Number(parts?.[3] ?? usualPort);
+  if (!host) throw invalid('A host in it is missing, or cannot be read.');
+  if (port < 1 || port > 65_535) throw invalid(`There is no port ${port}.`);
+  return { host, port };
+}
+
+function isSslMode(text: string): text is SslMode {
+  return (sslModes as readonly string[]).includes(text);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid('It has a % that is no escape: write one as %25.');
+  }
+}
+
+function invalid(sentence: string): DomainError {
+  return new DomainError('invalid_request', `The URL of the database cannot be used. ${sentence}`);
+}

@@ -1,0 +1,103 @@
+/**
+ * Migrations on PostgreSQL: the same steps, which were written for SQLite first. What the two say differently is put into
+ * PostgreSQL's words here: the type of whole numbers, and triggers.
+ */
+import type { Kysely } from 'kysely';
+import type { Schema } from '../schema.ts';
+import type { Connect } from './postgres-connect.ts';
+import { kyselyOn } from './postgres-kysely.ts';
+import type { Listening } from './postgres-others.ts';
+import type { Result, Session } from './postgres-session.ts';
+
+/** Any number that no other program takes for its advisory locks; the second one is the schema's. */
+const lockClass = 1_634_626_675;
+
+const versionTable = `
+  create table if not exists store_version (one bigint primary key check (one = 1), version bigint not null);
+  insert into store_version values (1, 0) on conflict do nothing`;
+
+/**
+ * Runs what brings the schema up to date, while no other server does. Once it changes something, writes wait for it; when
+ * it is done, everything counts as changed.
+ */
+export async function migrating<T>(
+  connect: Connect,
+  notifying: Listening['notifying'],
+  body: (db: Kysely<Schema>) => Promise<T>,
+): Promise<T> {
+  const session = await connect({ use: 'migrating' });
+  try {
+    await session.script(`select pg_advisory_lock(${lockClass}, hashtext(current_schema()))`);
+    await session.script(versionTable);
+    return await body(kyselyFor(session, notifying));
+  } finally {
+    await session.close();
+  }
+}
+
+function kyselyFor(session: Session, notifying: Listening['notifying']): Kysely<Schema> {
+  let isBegun = false;
+  let version: number | undefined;
+  async function run(sql: string, parameters: readonly unknown[]): Promise<Result> {
+    if (/^\s*select/i.test(sql)) return session.query(sql, parameters);
+    if (isBegun && version === undefined) {
+      const lock = 'update store_version set version = version + 1 returning version';
+      const { rows } = await session.query(lock);
+      version = (rows as { version: number }[])[0]?.version ?? 0;
+    }
+    if (parameters.length > 0) return session.query(sql, parameters);
+    const results = await session.script(translate(sql));
+    return results.at(-1) ?? { rows: [], rowCount: null, command: '' };
+  }
+  return kyselyOn({
+    acquire: async () => ({ run }),
+    async begin() {
+      await session.script('begin');
+      isBegun = true;
+      version = undefined;
+    },
+    async commit() {
+      isBegun = false;
+      const announcement = version === undefined ? '' : `${notifying(version, [{ everything: true }])}; `;
+      await session.script(`${announcement}commit`);
+    },
+    async rollback() {
+      isBegun = false;
+      await session.script('rollback').catch(() => session.destroy());
+    },
+  });
+}
+
+/** A statement of a migration as PostgreSQL has it. */
+export function translate(sql: string): string {
+  // A step on what databases of before held: one of PostgreSQL never was at that version.
+  if (sql.includes('strftime(')) return 'select 1';
+  const trigger = triggerPattern.exec(sql);
+  if (trigger?.groups) return createTrigger(trigger.groups);
+  const dropped = /^\s*drop trigger (\w+)\s*$/i.exec(sql)?.[1];
+  if (dropped !== undefined) return `drop function ${dropped}() cascade`;
+  if (/^\s*(create|alter) table/i.test(sql)) return sql.replaceAll(/\binteger\b/gi, 'bigint');
+  return sql;
+}
+
+const triggerPattern =
+  /^\s*create trigger (?<name>\w+)\s+(?<when>before|after) (?<event>insert|update|delete)(?<of> of \w+)? on (?<table>\w+)\s+(?:when (?<condition>[\s\S]*?)\s+)?begin\s+(?<body>[\s\S]*?);?\s*end\s*$/i;
+
+function createTrigger(parts: Record<string, string | undefined>): string {
+  const { name, when, event, of = '', table, condition, body = '' } = parts;
+  const statements = body
+    .replaceAll(/select raise\(abort, ('[^']*')\)/gi, 'raise exception $1')
+    // There, the row that is there already and the one that was to be added have the same names.
+    .replaceAll(
+      /(insert into (\w+)[\s\S]*do update set (\w+) = )(\w+ \+ 1)/gi,
+      (_, before, into, _column, sum) => `${before}${into}.${sum}`,
+    );
+  const guarded =
+    condition === undefined
+      ? `${statements};`
+      : `if ${condition.replaceAll(/\bis not (?=old\.|new\.)/gi, 'is distinct from ')} then ${statements}; end if;`;
+  return `
+    create or replace function ${name}() returns trigger language plpgsql as $trigger$
+      begin ${guarded} return coalesce(new, old); end $trigger$;
+    create trigger ${name} ${when} ${event}${of} on ${table} for each row execute function ${name}()`;
+}

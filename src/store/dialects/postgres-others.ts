@@ -1,0 +1,192 @@
+/**
+ * What the servers of a database tell each other: notifications, which PostgreSQL hands out when a transaction is
+ * committed, in the order of commits, to whoever listens then.
+ *
+ * Each commit notifies with its version, so that one that is missed is found: by the next one, or by asking every 5 s for
+ * the version that the database has. Whoever missed some, or listens again, counts everything as changed.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Change } from '../changes.ts';
+import type { Others } from './dialect.ts';
+import { type Connect, quote } from './postgres-connect.ts';
+import { lastRow, type Session } from './postgres-session.ts';
+
+export interface ListeningOptions {
+  serverId: string;
+  channel: string;
+  connect: Connect;
+  /** The database says nothing any more, or what it is cannot be written to. */
+  onSilence(): void;
+}
+
+const recheckMs = 5_000;
+/** An answer that takes longer does not come. */
+const answerMs = 5_000;
+const firstRetryMs = 100;
+const longestRetryMs = 2_000;
+/** PostgreSQL takes less than 8000 bytes. */
+const mostBytes = 7_000;
+/** What changes more than fits into these counts as everything. */
+const mostParts = 16;
+
+const everything: readonly Change[] = [{ everything: true }];
+
+/** `s`: who sends; `v`: of which version; `c`: what changed; or `t`: about what, and `b`: what. */
+interface Payload {
+  s: string;
+  v?: number;
+  c?: Change[];
+  t?: string;
+  b?: unknown;
+}
+
+export class Listening {
+  readonly #options: ListeningOptions;
+  readonly #closing = new AbortController();
+  #listeners: Parameters<Others['listen']>[0] | undefined;
+  #session: Session | undefined;
+  /** The newest commit that was heard of. */
+  #heard = 0;
+  /** The version that the database had when it was last asked. */
+  #asked = 0;
+
+  constructor(options: ListeningOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when it listens. Throws where it cannot. */
+  async begin(): Promise<void> {
+    const { connect, channel } = this.#options;
+    const session = await connect({
+      use: 'listening',
+      onNotification: (text) => this.#receive(text),
+      onEnd: () => void this.#reopen(),
+    });
+    const results = await session.script(`listen "${channel}"; select version from store_version`);
+    this.#heard = lastRow<{ version: number }>(results)?.version ?? 0;
+    this.#asked = this.#heard;
+    if (this.#closing.signal.aborted) return session.close();
+    this.#session = session;
+    void this.#watch(session);
+  }
+
+  listen(listeners: Parameters<Others['listen']>[0]): void {
+    this.#listeners = listeners;
+  }
+
+  /** The statements that announce a commit, for the end of its transaction. */
+  notifying(version: number, changes: readonly Change[]): string {
+    return partsOf(changes)
+      .map((c) => this.#notify({ s: this.#options.serverId, v: version, ...(c.length > 0 && { c }) }))
+      .join('; ');
+  }
+
+  /** The statement that sends a message. */
+  sending(topic: string, body: object): string {
+    return this.#notify({ s: this.#options.serverId, t: topic, b: body });
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#session?.close();
+  }
+
+  #notify(payload: Payload): string {
+    return `select pg_notify(${quote(this.#options.channel)}, ${quote(JSON.stringify(payload))})`;
+  }
+
+  #receive(text: string): void {
+    const payload = parse(text);
+    if (!payload) {
+      this.#announceEverything();
+      return;
+    }
+    if (payload.v !== undefined) {
+      if (payload.v > this.#heard + 1) this.#announceEverything();
+      this.#heard = Math.max(this.#heard, payload.v);
+    }
+    if (payload.s === this.#options.serverId) return;
+    if (payload.c) this.#listeners?.onChanges(payload.c);
+    else if (payload.t !== undefined) this.#listeners?.onMessage(payload.t, payload.b, payload.s);
+  }
+
+  #announceEverything(): void {
+    this.#listeners?.onChanges(everything);
+  }
+
+  async #reopen(): Promise<void> {
+    if (this.#closing.signal.aborted || !this.#session) return;
+    this.#session = undefined;
+    for (let retryMs = firstRetryMs; !this.#session; retryMs = Math.min(longestRetryMs, retryMs * 2)) {
+      if (!(await this.#wait(retryMs))) return;
+      await this.begin().catch(() => {});
+    }
+    this.#announceEverything();
+  }
+
+  async #watch(session: Session): Promise<void> {
+    while ((await this.#wait(recheckMs)) && this.#session === session) {
+      const version = await askVersion(session);
+      if (this.#session !== session) return;
+      if (version === undefined) {
+        this.#options.onSilence();
+        session.destroy();
+        return;
+      }
+      // What was committed a moment ago may be on its way; what was there the last time is not.
+      if (this.#asked > this.#heard) {
+        this.#heard = this.#asked;
+        this.#announceEverything();
+      }
+      this.#asked = version;
+    }
+  }
+
+  /** False where it is closed meanwhile. */
+  #wait(ms: number): Promise<boolean> {
+    return wait(ms, true, { signal: this.#closing.signal, ref: false }).catch(() => false);
+  }
+}
+
+/** The database's version; undefined where it does not answer, or is a standby by now. */
+async function askVersion(session: Session): Promise<number | undefined> {
+  const asked = session.query('select version, pg_is_in_recovery() as standby from store_version').then(
+    ({ rows }) => {
+      const [row] = rows as { version: number; standby: boolean }[];
+      return row?.standby === false ? row.version : undefined;
+    },
+    () => undefined,
+  );
+  const late = new AbortController();
+  const tooLate = wait(answerMs, undefined, { signal: late.signal, ref: false })
+    // Where this process stood still itself, the answer is there, and read next.
+    .then(() => wait(100, undefined, { signal: late.signal, ref: false }))
+    .catch(() => undefined);
+  return Promise.race([asked, tooLate]).finally(() => late.abort());
+}
+
+/** Changes as they fit into notifications. */
+function partsOf(changes: readonly Change[]): Change[][] {
+  const parts: Change[][] = [[]];
+  let bytes = 0;
+  for (const change of changes) {
+    const size = Buffer.byteLength(JSON.stringify(change)) + 1;
+    if (bytes + size > mostBytes) {
+      parts.push([]);
+      bytes = 0;
+    }
+    bytes += size;
+    parts.at(-1)?.push(change);
+  }
+  return parts.length > mostParts ? [[...everything]] : parts;
+}
+
+/** Undefined where it is none of ours. */
+function parse(text: string): Payload | undefined {
+  try {
+    const payload = JSON.parse(text) as Payload;
+    return typeof payload.s === 'string' ? payload : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,125 @@
+/** What is asked of a PostgreSQL when a server starts on it: whether it can be used, and what an operator should know. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../lib/log.ts';
+import { describePostgres, type PostgresTarget } from '../../lib/postgres-url.ts';
+import type { Connect } from './postgres-connect.ts';
+import { PostgresError } from './postgres-fault.ts';
+import type { Session } from './postgres-session.ts';
+
+export interface StartOptions {
+  /** Of a server: it waits where the database is away, and says so here. Left out: nobody waits. */
+  log?: Logger | undefined;
+  /** Resolves when the server is to stop instead. */
+  stopping?: Promise<unknown> | undefined;
+}
+
+const retryMs = 1_000;
+const mostClockMs = 2_000;
+/** Any number that no other program takes for its advisory locks. */
+const schemaLock = 1_634_626_674;
+/** With `pg_current_xact_id`, by which it is asked what became of a commit. */
+const oldestVersion = 130_000;
+
+/** The first connection. A server waits for it as long as it takes; a refusal of the user or the database ends that. */
+export async function connectFirst(
+  connect: Connect,
+  target: PostgresTarget,
+  { log, stopping }: StartOptions,
+): Promise<Session> {
+  let said: string | undefined;
+  const stopped = stopping?.then(() => 'stopped' as const);
+  for (;;) {
+    try {
+      const session = await connect({ use: 'reading' });
+      if (said !== undefined) log?.info('database.back', {});
+      return session;
+    } catch (error) {
+      const { message } = error as Error;
+      const isRefused = error instanceof PostgresError && /^(28|3D)/.test(error.sqlState ?? '');
+      if (!log || isRefused)
+        throw unusable(target, message, isRefused ? 'invalid_state' : 'service_unavailable');
+      if (message !== said) log.warn('database.away', { message });
+      said = message;
+      if ((await Promise.race([wait(retryMs), ...(stopped ? [stopped] : [])])) === 'stopped')
+        throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
+    }
+  }
+}
+
+/** Throws `invalid_state` in words where it cannot be used; what an operator should know goes into the log. */
+export async function requireUsable(
+  session: Session,
+  target: PostgresTarget,
+  log: Logger | undefined,
+): Promise<void> {
+  const before = Date.now();
+  const { rows } = await session.query(question);
+  const after = Date.now();
+  const [state] = rows as State[];
+  if (!state) throw new Error('PostgreSQL does not say what it is');
+  const refuse = (reason: string) => unusable(target, reason, 'invalid_state');
+  if (state.version < oldestVersion) throw refuse('it is older than PostgreSQL 13');
+  if (state.encoding !== 'UTF8')
+    throw refuse(`its encoding is ${state.encoding}. Create it with: create database … encoding 'UTF8'`);
+  if (!isC(state))
+    throw refuse(
+      `its collation is ${state.locale ?? state.collation}, by which texts sort otherwise than in this service. Create it with: create database … template template0 encoding 'UTF8' locale 'C'`,
+    );
+  const offMs = Math.round(state.now - (before + after) / 2);
+  if (Math.abs(offMs) >= mostClockMs) log?.warn('database.clock', { differsMs: offMs });
+  if (state.standbys === '' || state.commit === 'off' || state.commit === 'local')
+    log?.warn('database.standby', { synchronousStandbys: state.standbys, synchronousCommit: state.commit });
+}
+
+/** The schema that tables are made in; the one that the URL names is made where it is missing. */
+export async function prepareSchema(session: Session, target: PostgresTarget): Promise<string> {
+  const ask = async () => {
+    const { rows } = await session.query('select current_schema() as schema');
+    return (rows as { schema: string | null }[])[0]?.schema ?? undefined;
+  };
+  const found = await ask();
+  if (found !== undefined) return found;
+  if (target.schema === undefined) throw unusable(target, 'it has no schema for tables', 'invalid_state');
+  // Two that make it at once would fail each other.
+  await session.script(
+    `select pg_advisory_xact_lock(${schemaLock}); create schema if not exists "${target.schema.replaceAll('"', '""')}"`,
+  );
+  return target.schema;
+}
+
+interface State {
+  version: number;
+  encoding: string;
+  collation: string;
+  provider: string | null;
+  locale: string | null;
+  now: number;
+  standbys: string;
+  commit: string;
+}
+
+// Versions differ in what they say of the provider of a collation.
+const question = `
+  select current_setting('server_version_num')::int as version,
+    pg_encoding_to_char(d.encoding) as encoding, d.datcollate as collation,
+    to_jsonb(d) ->> 'datlocprovider' as provider,
+    coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale') as locale,
+    extract(epoch from clock_timestamp())::float8 * 1000 as now,
+    current_setting('synchronous_standby_names') as standbys, current_setting('synchronous_commit') as commit
+  from pg_database d where datname = current_database()`;
+
+/** By the bytes of UTF-8, as SQLite compares. PostgreSQL 17 has a provider of its own, whose locales do so too. */
+function isC({ provider, collation, locale }: State): boolean {
+  if (provider === 'i') return false;
+  if (provider === 'b') return ['C', 'C.UTF-8', 'C.UTF8', 'PG_C_UTF8'].includes(locale ?? '');
+  return collation === 'C' || collation === 'POSIX';
+}
+
+function unusable(
+  target: PostgresTarget,
+  reason: string,
+  code: 'invalid_state' | 'service_unavailable',
+): DomainError {
+  return new DomainError(code, `The database ${describePostgres(target)} cannot be used: ${reason}.`);
+}

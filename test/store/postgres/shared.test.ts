@@ -1,0 +1,210 @@
+/** Several stores on one PostgreSQL: what each hears of the others, and what opening one asks of the database. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { findBreak } from '../../../src/domain/audit.ts';
+import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
+import { cached } from '../../../src/store/cache.ts';
+import type { Change } from '../../../src/store/changes.ts';
+import { openStore, type Store } from '../../../src/store/index.ts';
+import { createInstallation } from '../../../src/store/installation.ts';
+import { systemUserId } from '../../../src/store/people.ts';
+import { eventually, physics } from '../../support/app.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+
+const skip = missingPostgres() ?? false;
+let postgres: TestPostgres;
+before(async () => {
+  if (!skip) postgres = await createPostgres();
+});
+after(() => postgres?.[Symbol.asyncDispose]());
+
+let schemas = 0;
+/** Stores on the same new schema, each with a data directory of its own. */
+async function openStores(count: number): Promise<{ stores: Store[]; schema: string } & AsyncDisposable> {
+  const schema = `s${++schemas}`;
+  const stack = new AsyncDisposableStack();
+  const opening = Array.from({ length: count }, async () => {
+    const directory = stack.use(temporaryDirectory());
+    const store = await openStore(directory.path, { database: postgres.url({ schema }) });
+    stack.defer(() => store.close());
+    return store;
+  });
+  const settled = await Promise.allSettled(opening);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed) {
+    await stack.disposeAsync();
+    throw failed.reason;
+  }
+  return { stores: await Promise.all(opening), schema, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+const entry = (target: string) => ({
+  actorUserId: systemUserId,
+  operation: 'test',
+  target,
+  reason: 'r',
+  sourceAddress: '',
+  result: 'done',
+});
+
+test('servers that start at once on an empty database bring it up to date once', { skip }, async () => {
+  await using opened = await openStores(3);
+  const [first] = opened.stores;
+  const columns = await postgres.query<{ data_type: string }>(
+    `select distinct data_type from information_schema.columns where table_schema = $1 and table_name not like 'kysely%'`,
+    [opened.schema],
+  );
+  assert.deepEqual(columns.map((one) => one.data_type).sort(), ['bigint', 'text']);
+  assert.equal((await first?.read.selectFrom('users').select('id').execute())?.length, 1);
+});
+
+test('what one server commits, the others read at once, and hear of; messages come to the others only', {
+  skip,
+}, async () => {
+  await using opened = await openStores(3);
+  const [a, b, c] = opened.stores as [Store, Store, Store];
+  const heard = new Map<string, unknown[]>();
+  for (const [name, store] of Object.entries({ a, b, c })) {
+    const mine: unknown[] = [];
+    heard.set(name, mine);
+    store.onChange((changes, { from }) => void mine.push([from, ...changes]));
+    store.messages.on('greeting', (body, from) => void mine.push([body, from]));
+  }
+  const make = () => Promise.resolve({});
+  const before = await cached(b, 'x', make);
+  assert.equal(await cached(b, 'x', make), before);
+  await createInstallation(a, physics, 'test');
+  assert.notEqual(await cached(b, 'x', make), before);
+  assert.equal((await b.read.selectFrom('users').select('id').execute()).length, 6);
+  for (const mine of heard.values()) {
+    await eventually(
+      async () => mine.length,
+      (count) => count > 0,
+    );
+    mine.length = 0;
+  }
+  await a.write(async (tx) => {
+    await appendAuditEntry(tx, entry('x'));
+    tx.changed({ userId: 'user_1' });
+    tx.changed({ organizationId: 'org_1' });
+  });
+  await a.messages.send('greeting', { text: "it's me" });
+  const expected = (from: 'here' | 'elsewhere') => [
+    [from, { userId: 'user_1' }, { organizationId: 'org_1' }],
+  ];
+  const message = [{ text: "it's me" }, a.server.id];
+  for (const name of ['b', 'c']) {
+    const all = await eventually(
+      async () => heard.get(name) ?? [],
+      (some) => some.length >= 2,
+    );
+    assert.deepEqual(all, [...expected('elsewhere'), message]);
+  }
+  assert.deepEqual(heard.get('a'), expected('here'));
+});
+
+test('changes that are too many for notifications are told as everything', { skip }, async () => {
+  await using opened = await openStores(2);
+  const [a, b] = opened.stores as [Store, Store];
+  const heard: Change[] = [];
+  b.onChange((changes) => void heard.push(...changes));
+  const write = (count: number) =>
+    a.write(async (tx) => {
+      for (let i = 0; i < count; i++) tx.changed({ userId: `user_${i}` });
+    });
+  await write(1_000);
+  await eventually(
+    async () => heard.length,
+    (count) => count === 1_000,
+  );
+  await write(10_000);
+  await eventually(
+    async () => heard.at(-1),
+    (last) => last !== undefined && 'everything' in last,
+  );
+  assert.equal(heard.length, 1_001);
+});
+
+test('writers of several servers lose nothing, and the audit trail is one chain', { skip }, async () => {
+  await using opened = await openStores(2);
+  const rounds = 25;
+  const writers = opened.stores.flatMap((store, server) =>
+    Array.from({ length: 8 }, async (_, writer) => {
+      for (let round = 0; round < rounds; round++) {
+        await store.write(
+          async (tx) => {
+            const row = await tx.db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+            await tx.db
+              .updateTable('counters')
+              .set({ value: row.value + 1 })
+              .execute();
+            await appendAuditEntry(tx, entry(`${server}/${writer}/${round}`));
+          },
+          { flush: round % 3 > 0 },
+        );
+      }
+    }),
+  );
+  await Promise.all(writers);
+  const [store] = opened.stores as [Store, Store];
+  const entries = await store.read.selectFrom('audit_entries').selectAll().orderBy('seq').execute();
+  assert.equal(entries.length, 16 * rounds);
+  assert.equal(new Set(entries.map(({ target }) => target)).size, 16 * rounds);
+  assert.equal(entries.at(-1)?.seq, 16 * rounds);
+  const counter = await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+  assert.equal(counter.value, 20_000 + 16 * rounds);
+  assert.equal(findBreak({ seq: 0, hash: '' }, entries.map(withRedaction)), undefined);
+});
+
+test('a server whose listening connection was lost listens again, and counts everything as changed', {
+  skip,
+}, async () => {
+  await using opened = await openStores(2);
+  const [a, b] = opened.stores as [Store, Store];
+  const heard: Change[] = [];
+  b.onChange((changes) => void heard.push(...changes));
+  await postgres.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where query ~ '^(listen|select version, pg_is_in_recovery)'",
+  );
+  await eventually(
+    async () => heard.some((change) => 'everything' in change),
+    (isHeard) => isHeard,
+  );
+  await a.write(async (tx) => tx.changed({ userId: 'user_after' }));
+  await eventually(
+    async () => heard.some((change) => 'userId' in change && change.userId === 'user_after'),
+    (isHeard) => isHeard,
+  );
+});
+
+test('what nobody told of is found out', { skip }, async () => {
+  await using opened = await openStores(1);
+  const [store] = opened.stores as [Store];
+  const heard: Change[] = [];
+  store.onChange((changes) => void heard.push(...changes));
+  await sql`update store_version set version = version + 1`.execute(store.read);
+  await eventually(
+    async () => heard,
+    (changes) => changes.some((change) => 'everything' in change),
+  );
+});
+
+test('a database that sorts otherwise, or is not there, is refused in words without the password', {
+  skip,
+}, async () => {
+  using directory = temporaryDirectory();
+  await postgres.query("create database other template template0 locale 'C.UTF-8'");
+  const url = (name: string) => postgres.url().replace('/andromeda?', `/${name}?`);
+  await assert.rejects(openStore(directory.path, { database: url('other') }), {
+    code: 'invalid_state',
+    message: /its collation is C\.UTF-8.*locale 'C'/,
+  });
+  const secret = url('missing').replace('postgres@', 'postgres:correct-horse@');
+  await assert.rejects(openStore(directory.path, { database: secret }), (error: Error) => {
+    assert.match(error.message, /"missing" does not exist/);
+    assert.doesNotMatch(`${error.stack} ${JSON.stringify(error.cause)}`, /correct-horse/);
+    return true;
+  });
+});
