@@ -40,6 +40,7 @@ async function main(): Promise<void> {
     backup: async (...args) => (await import('./host/backup.ts')).backup(...args),
     listBackups: async (options) => (await import('./host/backup.ts')).listKept(options),
     restore: async (...args) => (await import('./host/backup.ts')).restore(...args),
+    migrate: async (...args) => (await import('./host/migrate.ts')).migrateDatabase(...args),
     check: async (options) => (await import('./host/check.ts')).check(options),
     doctor: async (options) => (await import('./host/doctor.ts')).doctor(options),
     hasInstallation: async () => (await import('./host/installation.ts')).hasInstallation(),

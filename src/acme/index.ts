@@ -16,6 +16,7 @@ import { readCertificate } from './files.ts';
 import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
 import { Renewal } from './renewal.ts';
 import { createResponder } from './responder.ts';
+import { type SharedCertificate, takeOrOrder } from './shared.ts';
 import { createTls } from './tls.ts';
 
 export interface AcmeOptions extends OrderOptions {
@@ -35,8 +36,9 @@ export interface AnsweredChallenge extends Challenge {
   keyAuthorization: string;
 }
 
-/** Each server has a certificate of its own, and the authority may come to any of them with its questions. */
+/** All servers have the same certificate, and the authority may come to any of them with its questions. */
 export interface OtherServers {
+  shared: SharedCertificate;
   /** Has the others answer a question as well; resolves when they do. */
   announce(challenge: AnsweredChallenge): Promise<void>;
   /** Calls `listener` for each that another is asked; returns how to stop. */
@@ -73,7 +75,7 @@ export function createAcme(options: AcmeOptions): Acme {
     ...options,
     order: (account, signal) => {
       const order = () =>
-        orderCertificate(account, {
+        orderCertificate(others ? others.shared.account : account, {
           ...options,
           signal,
           async answer(challenge, keyAuthorization) {
@@ -82,7 +84,8 @@ export function createAcme(options: AcmeOptions): Acme {
             return undo;
           },
         });
-      return others ? others.oneAtATime(order, signal) : order();
+      if (!others) return order();
+      return others.oneAtATime(() => takeOrOrder(others.shared, options, order), signal);
     },
     onObtained: (pem) => tls.use(pem),
   });

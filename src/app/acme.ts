@@ -2,11 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readState } from '../acme/files.ts';
 import type { Acme, AnsweredChallenge, OtherServers } from '../acme/index.ts';
+import type { SharedCertificate } from '../acme/shared.ts';
 import type { Config } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
+import { acmeSecrets } from '../domain/service-secret.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
 import type { Leases } from '../store/leases.ts';
+import type { Secrets } from '../store/secrets.ts';
 
 /** What went wrong when a certificate was tried for last; undefined where that went well. */
 export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore: string } | undefined {
@@ -17,13 +20,19 @@ export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore
 /** Undefined where the configuration has none. Nothing is asked for before its `begin`. */
 export async function openAcme(
   { acme, dataDir, ...config }: Config,
-  { store, leases, log, now }: { store: Store; leases: Leases; log: Logger; now(): number },
+  {
+    store,
+    leases,
+    secrets,
+    log,
+    now,
+  }: { store: Store; leases: Leases; secrets: Secrets | undefined; log: Logger; now(): number },
 ): Promise<Acme | undefined> {
   if (!acme) return undefined;
   const { createAcme } = await import('../acme/index.ts');
   const urls = listHttpListeners(config).flatMap(([, { tls, url }]) => (tls && 'acme' in tls ? [url] : []));
   const origins = urls.map((url) => new URL(url).origin);
-  const others = store.server.isAlone ? undefined : othersOf(store, leases);
+  const others = store.server.isAlone || !secrets ? undefined : othersOf(store, leases, secrets);
   return createAcme({ ...acme, dataDir, origins, log, now, others });
 }
 
@@ -31,14 +40,34 @@ const topic = 'acme';
 /** The others have what they were told a few milliseconds later; the authority comes at once. */
 const announceMs = 1_000;
 
-function othersOf({ messages }: Store, leases: Leases): OtherServers {
+function othersOf({ messages }: Store, leases: Leases, secrets: Secrets): OtherServers {
   return {
+    shared: sharedCertificate(secrets),
     async announce(challenge) {
       await messages.send(topic, challenge);
       await sleep(announceMs);
     },
     hear: (listener) => messages.on(topic, (body) => listener(body as AnsweredChallenge)),
     oneAtATime: (work, signal) => whileHeld(leases, topic, work, signal),
+  };
+}
+
+/** The account and the certificate, with their keys, among the secrets of the database. */
+function sharedCertificate(secrets: Secrets): SharedCertificate {
+  const { account, certificate } = acmeSecrets;
+  return {
+    account: async (make) =>
+      Buffer.from(await secrets.findOrAdd(account, async () => (await make()).toString('latin1')), 'latin1'),
+    async find() {
+      const text = await secrets.find(certificate);
+      const { subject, pem } = JSON.parse(text ?? '{}') as { subject?: string; pem?: string };
+      return subject === undefined || pem === undefined
+        ? undefined
+        : { subject, pem: Buffer.from(pem, 'latin1') };
+    },
+    async keep({ subject, pem }) {
+      await secrets.change(certificate, () => JSON.stringify({ subject, pem: pem.toString('latin1') }));
+    },
   };
 }
 

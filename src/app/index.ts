@@ -97,7 +97,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const downloads = offerClients(config, proxies, log);
     const common = { config, store, leases, log, tracer, now, sync, downloads };
     const keys = await loadServiceKeys(config, common);
-    const acme = await openAcme(config, common);
+    const acme = await openAcme(config, { ...common, ...keys });
     parts.defer(() => acme?.stop());
     const serve = serveWith(config, { proxies, acme, log });
     // First of all: a process of its own needs a moment to start.

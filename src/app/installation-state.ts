@@ -36,7 +36,8 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
     backup: () => backupState(config, now()),
     problems: () => [
       ...problemsOfListeners(parts),
-      ...problemsOfBackups(backupState(config, now()), now()),
+      // Of a database that servers share, others make dumps, and none is seen here.
+      ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
       ...problemsOfDisk(config.dataDir),
       ...problemsOfAudit(parts.audit.faults()),
     ],

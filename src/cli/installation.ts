@@ -7,6 +7,7 @@ import { startProgress } from './progress.ts';
 import type {
   CheckOptions,
   InstallationOptions,
+  MigrateOptions,
   RestoreOptions,
   ServerCommands,
   ServiceOptions,
@@ -27,6 +28,7 @@ export function addInstallation(
     .action(async (options: CheckOptions) => finish(await server.check(options)));
   addBackup(program, server, finish);
   addRestore(program, server, finish);
+  addMigrate(program, server, finish);
   addClients(program, server, finish);
 
   const service = program
@@ -104,6 +106,30 @@ function addRestore(program: Command, server: ServerCommands, finish: (status: n
         await interruptible('Cancelled; nothing was changed.', (signal) =>
           server.restore(file, checked(options), signal),
         ),
+      );
+    });
+}
+
+function addMigrate(program: Command, server: ServerCommands, finish: (status: number) => void): void {
+  const engine = (flag: string, description: string) =>
+    new Option(flag, description).choices(['sqlite', 'postgres']).makeOptionMandatory();
+  program
+    .command('migrate')
+    .description("copy a stopped installation from SQLite's file to a PostgreSQL, or back")
+    .addOption(engine('--from <engine>', 'where it is'))
+    .addOption(engine('--to <engine>', 'where it is to be, empty'))
+    .addOption(configOption())
+    .addHelpText(
+      'after',
+      example('andromeda migrate --from sqlite --to postgres --config /etc/andromeda/andromeda.yaml'),
+    )
+    .action(async ({ from, to, ...options }: MigrateOptions & { from: MigrateOptions['to'] }) => {
+      if (from === to) throw usage(`--from and --to are both ${to}; one is sqlite, the other one postgres.`);
+      const progress = startProgress();
+      finish(
+        await interruptible('Cancelled; nothing was copied.', (signal) =>
+          server.migrate({ to, ...options }, { onProgress: (text) => progress.show(text), signal }),
+        ).finally(() => progress.end()),
       );
     });
 }

@@ -220,7 +220,7 @@ function addDoctor(
 }
 
 /** What a command line begins with that needs none of the everyday commands. */
-const installation = ['check', 'backup', 'restore', 'service', 'clients'];
+const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clients'];
 /** What only the whole program has. */
 const onHost = ['serve', ...installation];
 const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];

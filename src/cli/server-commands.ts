@@ -61,6 +61,11 @@ export interface RotateSecretsOptions extends SecretsOptions {
   to: string;
 }
 
+export interface MigrateOptions {
+  config?: string;
+  to: 'sqlite' | 'postgres';
+}
+
 /** What only the server's folders can do, handed over by `main.ts`. */
 export interface ServerCommands {
   /** Resolves to the exit status once the server was stopped. */
@@ -84,6 +89,11 @@ export interface ServerCommands {
   listBackups(options: InstallationOptions): Promise<number>;
   /** Restores a backup, or tries to. Resolves to the exit status. */
   restore(source: string | undefined, options: RestoreOptions, signal: AbortSignal): Promise<number>;
+  /** Copies an installation from one kind of database to the other. Resolves to the exit status. */
+  migrate(
+    options: MigrateOptions,
+    waiting: { onProgress(text: string): void; signal: AbortSignal },
+  ): Promise<number>;
   /** Says whether the service could start from a configuration. Resolves to the exit status. */
   check(options: CheckOptions): Promise<number>;
   /** Says whether an installation is well. Resolves to the exit status. */

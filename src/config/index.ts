@@ -30,6 +30,7 @@ import { invalid, namedFiles, readFile } from './named-files.ts';
 import { refuseOutputInDataDir } from './output-paths.ts';
 import { readSecretsKey } from './secrets-key.ts';
 import { readSettings } from './settings-file.ts';
+import { checkShared } from './shared-database.ts';
 import {
   listTracingFiles,
   type RawTracing,
@@ -287,11 +288,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     tracing: raw.tracing && readTracing(raw.tracing, files),
     metrics: raw.metrics && readHttp(source, 'metrics', raw.metrics, 9464),
     console: raw.console && readHttp(source, 'console', raw.console, 8083),
-    secrets: readSecretsKey(
-      { secretsKeyFile: raw.secretsKeyFile, isShared: database !== undefined },
-      file,
-      files,
-    ),
+    secrets: readSecretsKey(raw, file, files),
     seed: raw.seed === undefined ? undefined : here(raw.seed),
   };
   const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), file, files) };
@@ -301,6 +298,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
       'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
     );
   }
+  checkShared(raw, file);
   refuseOutputInDataDir(file, config);
   checkConsole(file, config);
   refuseSharedAddresses(file, config);

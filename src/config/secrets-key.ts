@@ -1,6 +1,11 @@
 /** The key that secrets in a shared database are encrypted with: in a file that nobody else may read, or in the environment. */
 import { parseSecretsKeys, type SecretsKeys, secretsKeyVariable } from '../lib/secrets-key.ts';
+import type { RawDatabase } from './database.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
+
+export interface RawSecretsKey {
+  secretsKeyFile?: string;
+}
 
 const setting = 'secretsKeyFile';
 
@@ -9,13 +14,14 @@ const setting = 'secretsKeyFile';
  * sentence.
  */
 export function readSecretsKey(
-  { secretsKeyFile: path, isShared }: { secretsKeyFile: string | undefined; isShared: boolean },
+  raw: RawSecretsKey & RawDatabase,
   file: string,
   files: NamedFiles,
   environment: NodeJS.ProcessEnv = process.env,
 ): SecretsKeys | undefined {
+  const { secretsKeyFile: path } = raw;
   const value = environment[secretsKeyVariable];
-  if (!isShared) {
+  if (raw.database === undefined && raw.databaseFile === undefined) {
     if (path === undefined) return undefined;
     throw invalid(
       file,

@@ -14,6 +14,9 @@ export const serviceSecrets = {
 /** What browsers that are on their way through a sign-in carry is encrypted with. A file has none: one server makes its own. */
 export const consoleSecretName = 'console';
 
+/** The account at the authority for certificates, and the certificate with its key. Each server has both in files as well. */
+export const acmeSecrets = { account: 'acme-account', certificate: 'acme-certificate' } as const;
+
 /** The keys that a cluster's hosts showed first, where the lab file pins none. */
 export function knownHostsName(clusterId: string): string {
   return `known-hosts/${clusterId}`;

@@ -169,6 +169,11 @@ function mebibytes(bytes: number): string {
 function installationOf({ config, data }: InstallationOptions): Installation {
   if (data !== undefined) return { dataDir: resolve(data), files: [], settings: undefined };
   const file = findConfig(config, ', or --data DIR');
-  const { dataDir, backup: settings } = readConfig(file);
+  const { dataDir, backup: settings, database } = readConfig(file);
+  if (database !== undefined)
+    throw new DomainError(
+      'invalid_state',
+      'The database is a PostgreSQL, for which there is pg_dump, and pg_restore for the way back; this command is for SQLite. Keep with the dumps, but apart from them: the secrets key (secretsKeyFile), and the configuration with the files that it names. The page "Backup and restore" has the lines.',
+    );
   return { dataDir, files: listConfigFiles(file), settings };
 }

@@ -23,6 +23,7 @@ import {
 import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
 import { checkPorts } from './ports.ts';
+import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
 
 export interface CheckOptions {
   config?: string;
@@ -46,24 +47,25 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield ok('settings', `${file} can be read, and every setting is one.`);
     yield* checkConfigFiles(file, config);
     yield* checkDataDir(config.dataDir);
-    yield* checkDatabase(config.dataDir);
+    const shared = sharedConfig(config);
+    yield* shared ? checkSharedSettings(shared) : checkDatabase(config.dataDir);
     yield* checkCertificates(config);
     yield* ports;
     yield* checkAuditPaths(config);
     yield* checkBackupSettings(config);
     yield* checkSeed(config);
-    yield* checkClusterFiles(config.dataDir);
+    if (!shared) yield* checkClusterFiles(config.dataDir);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield wrong('settings', error.message);
   }
 }
 
-function* checkSeed({ seed, dataDir }: Config): Generator<Finding> {
+function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Finding> {
   if (seed === undefined) return;
   const { clusters = [] } = readLab(seed);
   yield ok('seed', `${seed} describes what an installation can be.`);
-  const database = databaseOf(dataDir);
+  const database = shared === undefined ? databaseOf(dataDir) : undefined;
   if (database !== undefined && isFilledOtherwise(database))
     yield warn(
       'seed',

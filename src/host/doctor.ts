@@ -20,6 +20,7 @@ import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
 import { findConfig } from './installation.ts';
 import { checkPorts } from './ports.ts';
 import { askReadiness } from './readiness.ts';
+import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
 import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
 
 export interface DoctorOptions {
@@ -58,9 +59,11 @@ async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
     yield* checkKeys(dataDir);
     yield* checkCertificates(config);
     yield* checkSpace(dataDir);
-    yield* checkBackups(config);
+    const shared = sharedConfig(config);
+    if (!shared) yield* checkBackups(config);
     yield* checkClients(dataDir);
     yield* checkSynchronized();
+    if (shared) return yield* checkSharedDatabase(shared);
     for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
     if (existsSync(join(dataDir, 'andromeda.db'))) {
       yield* examine(join(dataDir, 'andromeda.db'));

@@ -88,7 +88,7 @@ export async function sharedKeys(
         kind === 'issuer'
           ? heldIssuerKeys(parseKeys(text, secretTitle(name)))
           : heldSshKeys(parseSshKeySet(text, secretTitle(name)));
-      return { ...held, inUse: await findSharedKeysInUse(store.read, kind, held.current) };
+      return { ...held, inUse: await findSharedKeysInUse(store, kind, held.current) };
     },
     async take(step, kind) {
       if (isFile(kind)) return files.take(step, kind);

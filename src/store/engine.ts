@@ -15,6 +15,7 @@ export type {
 } from './dialects/dialect.ts';
 export { countChanges, databaseTime, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
 export { openSqlite, type SqliteConnections } from './dialects/sqlite.ts';
+export { listTableShapes, type TableShape } from './dialects/sqlite-tables.ts';
 export { isOfAll };
 
 /** Databases that are files, locks on files and backups among them. */

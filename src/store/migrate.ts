@@ -6,10 +6,14 @@ import { faultMessage } from './fault.ts';
 import { migrations } from './migrations/index.ts';
 import type { Schema } from './schema.ts';
 
-export async function requireMigrated(writer: Kysely<Schema>): Promise<void> {
+/** Whether it has every step of this version. */
+export async function isMigrated(writer: Kysely<Schema>): Promise<boolean> {
   const migrator = new Migrator({ db: writer, provider: { getMigrations: async () => migrations } });
-  const pending = (await migrator.getMigrations()).some((step) => step.executedAt === undefined);
-  if (!pending) return;
+  return (await migrator.getMigrations()).every((step) => step.executedAt !== undefined);
+}
+
+export async function requireMigrated(writer: Kysely<Schema>): Promise<void> {
+  if (await isMigrated(writer)) return;
   throw new DomainError('invalid_state', 'The server that runs is of another version. Stop it first.');
 }
 

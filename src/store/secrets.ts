@@ -119,6 +119,27 @@ export async function reencryptSecrets(
   return { changed, all: summaries.length };
 }
 
+/** Puts a secret into a database that has none of that name, such as one that is being filled from files. */
+export async function importSecret(
+  tx: Pick<Tx, 'db' | 'now'>,
+  keys: SecretsKeys,
+  name: string,
+  text: string,
+): Promise<void> {
+  await putSecret(tx, keys.keys[0], name, { text, version: 1 });
+}
+
+/** All of them, by name. Throws `invalid_state` where one cannot be read. */
+export async function readSecrets(db: Reader, keys: SecretsKeys): Promise<Map<string, string>> {
+  requireKnown(keys, await listKeyIds(db));
+  const secrets = new Map<string, string>();
+  for (const { name } of await listSecrets(db)) {
+    const sealed = await findSealed(db, name);
+    if (sealed) secrets.set(name, openSecret(keys, sealed));
+  }
+  return secrets;
+}
+
 async function listKeyIds(db: Reader): Promise<string[]> {
   const rows = await db.selectFrom('secrets').select('key_id').distinct().orderBy('key_id').execute();
   return rows.map((row) => row.key_id);
@@ -150,7 +171,7 @@ async function findLastVersion(db: Reader, name: string): Promise<number | undef
 }
 
 async function putSecret(
-  tx: Tx,
+  tx: Pick<Tx, 'db' | 'now'>,
   key: SecretsKey,
   name: string,
   { text, version }: { text: string; version: number },

@@ -16,6 +16,7 @@ export const noServer: ServerCommands = {
   backup: none,
   listBackups: none,
   restore: none,
+  migrate: none,
   check: none,
   doctor: none,
   hasInstallation: async () => false,

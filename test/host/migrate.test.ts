@@ -1,0 +1,334 @@
+/** `andromeda migrate` on a real PostgreSQL: there and back, cut off, refused; and dumps of that database, put back. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { type App, startApp } from '../../src/app/index.ts';
+import { readConfig } from '../../src/config/index.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
+import { appendAuditEntry, findLastSeq } from '../../src/store/audit.ts';
+import { openStore, type Store } from '../../src/store/index.ts';
+import { createInstallation } from '../../src/store/installation.ts';
+import { systemUserId } from '../../src/store/people.ts';
+import { ada, refresh, signIn } from '../identity/issuer/harness.ts';
+import { alpha, physics } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import {
+  createPostgres,
+  missingPostgres,
+  postgresPrograms,
+  type TestPostgres,
+} from '../support/postgres-server.ts';
+
+const skip = missingPostgres() ?? false;
+let postgres: TestPostgres;
+before(async () => {
+  if (!skip) postgres = await createPostgres();
+});
+after(() => postgres?.[Symbol.asyncDispose]());
+let schemas = 0;
+
+/** A directory with the configurations of one installation, on SQLite and on a PostgreSQL of its own. */
+async function prepare(t: TestContext) {
+  const directory = temporaryDirectory();
+  let app: App | undefined;
+  const stop = async () => {
+    await app?.[Symbol.asyncDispose]();
+    app = undefined;
+  };
+  t.after(async () => {
+    await stop();
+    directory[Symbol.dispose]();
+  });
+  const [platform = 0, business = 0, gateway = 0, issuer = 0] = await freePorts(4);
+  const at = (name: string) => join(directory.path, name);
+  const settings = {
+    dataDir: './data',
+    platform: { listen: `127.0.0.1:${platform}` },
+    business: { listen: `127.0.0.1:${business}` },
+    gateway: { listen: `127.0.0.1:${gateway}`, port: gateway, processes: 0 },
+    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
+    sync: { intervalSeconds: 1 },
+    clusters: { unsafeSimulatedLogins: true },
+  };
+  const schema = `migrate_${++schemas}`;
+  const database = postgres.url({ schema });
+  writeFileSync(at('sqlite.yaml'), stringify(settings));
+  writeFileSync(at('postgres.yaml'), stringify({ ...settings, database, secretsKeyFile: './secrets.key' }));
+  writeFileSync(at('secrets.key'), makeSecretsKey(), { mode: 0o600 });
+  const data = at('data');
+  return {
+    at,
+    data,
+    schema,
+    file: join(data, 'andromeda.db'),
+    issuerUrl: `http://127.0.0.1:${issuer}`,
+    /** Where `isNew`, with people. */
+    async start(config: string, isNew = true, lab = physics): Promise<App> {
+      const installation = { lab, source: 'test', passwords: new Map([[ada.email, ada.password]]) };
+      const log = createLogger('silent');
+      app = await startApp({ config: readConfig(config), log, ...(isNew && { installation }) });
+      return app;
+    },
+    stop,
+  };
+}
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+function begin(...args: string[]): ChildProcess {
+  return spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
+  const child = begin(...args);
+  let [out, err] = ['', ''];
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    out += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    err += text;
+  });
+  const [status] = await once(child, 'close');
+  return { status, out, err };
+}
+
+const migrate = (to: 'sqlite' | 'postgres', config: string) =>
+  run('migrate', '--from', to === 'sqlite' ? 'postgres' : 'sqlite', '--to', to, '--config', config);
+
+const hashOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
+
+async function fill(store: Store, entries: number): Promise<void> {
+  for (let count = 0; count < entries; count += 500)
+    await store.write(async (tx) => {
+      for (let at = 0; at < 500; at += 1)
+        await appendAuditEntry(tx, {
+          actorUserId: systemUserId,
+          operation: 'test',
+          target: `entry ${count + at} ü`,
+          reason: 'a test',
+          result: 'done',
+        });
+    });
+}
+
+type Told = [address: string, status: number, text: string];
+
+/** What a person is answered with a token. */
+async function answers(config: string, token: unknown): Promise<Told[]> {
+  const { business } = readConfig(config);
+  const addresses = ['/me', '/me/ssh-keys', '/me/resource-grants', '/me/kubernetes-access'].map(
+    (path) => business.url + path,
+  );
+  const ask = async (address: string): Promise<Told> => {
+    const response = await fetch(address, { headers: { authorization: `Bearer ${token}` } });
+    return [address, response.status, await response.text()];
+  };
+  return Promise.all(addresses.map(ask));
+}
+
+test('there and back: the same answers to the same tokens, under the same host key', { skip }, async (t) => {
+  const { at, data, file, start, stop, issuerUrl } = await prepare(t);
+  const [sqlite, shared] = [at('sqlite.yaml'), at('postgres.yaml')];
+  let app = await start(sqlite);
+  await fill(app.store, 1500);
+  let { access_token: token, refresh_token: renewal } = await signIn(issuerUrl);
+  const facts = () => answers(sqlite, token);
+  const renew = async () => {
+    const { status, body } = await refresh(issuerUrl, renewal);
+    assert.equal(status, 200, JSON.stringify(body));
+    ({ access_token: token, refresh_token: renewal } = body);
+  };
+  const first = await facts();
+  assert.deepEqual(
+    first.map(([, status]) => status),
+    [200, 200, 200, 200],
+  );
+  const fingerprint = app.gatewayFingerprint;
+  await stop();
+  mkdirSync(join(data, 'clusters', alpha, 'slurm'), { recursive: true });
+  writeFileSync(join(data, 'clusters', alpha, 'slurm/known_hosts.met'), 'node ssh-ed25519 AAAA\n');
+  const keys = join(data, 'keys');
+  const hash = hashOf(file);
+
+  const there = await migrate('postgres', shared);
+  assert.deepEqual([there.status, there.err], [0, '']);
+  assert.match(
+    there.out,
+    /has all of .*andromeda\.db: \d+ rows of \d+ tables, counted on both sides,\n15\d\d entries of the audit trail/,
+  );
+  assert.equal(hashOf(file), hash, 'the source is as it was');
+  assert.ok(existsSync(join(keys, 'gateway_host_ed25519')));
+
+  const again = await migrate('postgres', shared);
+  assert.equal(again.status, 1);
+  assert.match(again.err, /is not empty: there are rows in \w+\. Nothing was copied/);
+
+  renameSync(keys, `${keys}.before`);
+  renameSync(join(data, 'issuer-keys.json'), join(data, 'issuer-keys.json.before'));
+  renameSync(file, `${file}.before`);
+  app = await start(shared, false);
+  assert.equal(app.gatewayFingerprint, fingerprint);
+  assert.deepEqual(await facts(), first);
+  await renew();
+  assert.deepEqual(await facts(), first);
+  assert.equal(existsSync(join(keys, 'gateway_host_ed25519')), false);
+  const held = await migrate('sqlite', shared);
+  assert.equal(held.status, 1);
+  assert.match(held.err, /Another Andromeda serves from|serve/);
+  await stop();
+
+  const back = await migrate('sqlite', shared);
+  assert.deepEqual([back.status, back.err], [0, '']);
+  for (const name of [
+    'andromeda.db',
+    'issuer-keys.json',
+    'keys/gateway_host_ed25519',
+    'keys/audit_ed25519.pem',
+  ])
+    assert.equal(statSync(join(data, name)).mode & 0o777, 0o600, name);
+  assert.equal(
+    readFileSync(join(keys, 'audit_ed25519.pem'), 'utf8'),
+    readFileSync(`${keys}.before/audit_ed25519.pem`, 'utf8'),
+  );
+  assert.equal(
+    readFileSync(join(data, 'clusters', alpha, 'slurm/known_hosts.met'), 'utf8'),
+    'node ssh-ed25519 AAAA\n',
+  );
+  app = await start(sqlite, false);
+  assert.equal(app.gatewayFingerprint, fingerprint);
+  assert.deepEqual(await facts(), first);
+  await renew();
+  await stop();
+});
+
+test('kill -9 while it copies leaves the source as it is and the target empty; the same command does it', {
+  skip,
+}, async (t) => {
+  const { at, data, schema, file } = await prepare(t);
+  const store = await openStore(data);
+  await createInstallation(store, physics, 'test');
+  await fill(store, 15_000);
+  const entries = await findLastSeq(store.read);
+  await store.close();
+  const hash = hashOf(file);
+  const rowsThere = async () => {
+    const [row] = await postgres.query<{ count: string }>(`select count(*) from ${schema}.audit_entries`);
+    return Number(row?.count);
+  };
+  const isCopying = async () => {
+    const [row] = await postgres.query<{ count: string }>(
+      `select count(*) from pg_stat_activity where query like 'insert into "audit_entries"%'`,
+    );
+    return Number(row?.count) > 0;
+  };
+  for (const direction of ['postgres', 'sqlite'] as const) {
+    const child = begin(
+      'migrate',
+      '--from',
+      direction === 'sqlite' ? 'postgres' : 'sqlite',
+      '--to',
+      direction,
+      '--config',
+      at('postgres.yaml'),
+    );
+    const ended = once(child, 'close');
+    const isThere = direction === 'postgres' ? isCopying : async () => existsSync(join(data, '.migrate'));
+    while (child.exitCode === null && !(await isThere())) await sleep(5);
+    child.kill('SIGKILL');
+    await ended;
+    // Where it was over before it could be killed, there is nothing to repeat.
+    const isDone = child.exitCode === 0;
+    if (direction === 'postgres') {
+      assert.equal(hashOf(file), hash);
+      assert.equal(await rowsThere(), isDone ? entries : 0);
+    } else if (!isDone) assert.equal(existsSync(file), false);
+    if (!isDone) {
+      const { status, err } = await migrate(direction, at('postgres.yaml'));
+      assert.deepEqual([status, err], [0, ''], direction);
+    }
+    assert.equal(await rowsThere(), entries);
+    renameSync(file, `${file}.${direction}`);
+  }
+  assert.equal(existsSync(join(data, '.migrate')), false);
+});
+
+test('refused in words: a service that runs, no database named, no key, one kind to itself', {
+  skip,
+}, async (t) => {
+  const { at, data } = await prepare(t);
+  const shared = at('postgres.yaml');
+  const store = await openStore(data);
+  const held = await migrate('postgres', shared);
+  assert.deepEqual([held.status, held.out], [1, '']);
+  assert.match(held.err, /Another Andromeda serves from .*Stop that one first/);
+  await store.close();
+  assert.match(
+    (await migrate('postgres', at('sqlite.yaml'))).err,
+    /names no PostgreSQL\. Give it `database`/,
+  );
+  assert.match(
+    (await migrate('sqlite', shared)).err,
+    /There is a database .*andromeda\.db already.*Move it away first/,
+  );
+  const settings = readFileSync(shared, 'utf8');
+  writeFileSync(shared, settings.replace(/secretsKeyFile.*\n/, ''));
+  assert.match((await migrate('postgres', shared)).err, /Name the key as secretsKeyFile/);
+  const same = await run('migrate', '--from', 'sqlite', '--to', 'sqlite', '--config', shared);
+  assert.equal(same.status, 2);
+  assert.match(same.err, /--from and --to are both sqlite/);
+});
+
+test('a dump, put into a new database, serves; andromeda backup says what to use', { skip }, async (t) => {
+  const { at, schema, start, stop, issuerUrl } = await prepare(t);
+  const shared = at('postgres.yaml');
+  // Without clusters: a simulated one waits until the server of the dump is certainly gone.
+  let app = await start(shared, true, { ...physics, clusters: [] });
+  const { gatewayFingerprint } = app;
+  const { access_token: token } = await signIn(issuerUrl);
+  const told = async (config: string) => (await answers(config, token)).map(([, status]) => status);
+  assert.deepEqual(await told(shared), [200, 200, 200, 200]);
+  const programs = postgresPrograms() ?? '';
+
+  const dump = at('it.dump');
+  const connection = ['-h', postgres.directory, '-U', 'postgres'];
+  execFileSync(join(programs, 'pg_dump'), [...connection, '-Fc', '-n', schema, '-f', dump, 'andromeda']);
+  await stop();
+  await postgres.query("create database restored template template0 encoding 'UTF8' locale 'C'");
+  execFileSync(join(programs, 'pg_restore'), [
+    ...connection,
+    '--no-owner',
+    '--exit-on-error',
+    '--single-transaction',
+    '-d',
+    'restored',
+    dump,
+  ]);
+  const restored = at('restored.yaml');
+  const settings = readFileSync(shared, 'utf8')
+    .replace('/andromeda?', '/restored?')
+    .replace('./data', './other');
+  writeFileSync(restored, settings);
+  app = await start(restored, false);
+  assert.equal(app.gatewayFingerprint, gatewayFingerprint);
+  assert.deepEqual(await told(restored), [200, 200, 200, 200]);
+  await stop();
+  for (const args of [
+    ['backup', at('x')],
+    ['restore', at('x')],
+    ['restore', '--drill'],
+  ]) {
+    const { status, err } = await run(...args, '--config', restored);
+    assert.equal(status, 1, args.join(' '));
+    assert.match(err, /The database is a PostgreSQL, for which there is pg_dump.*secrets key/);
+  }
+  writeFileSync(restored, `${settings}backup: { to: ${at('backups')} }\n`);
+  assert.throws(() => readConfig(restored), /backup: backups by the service are of SQLite.*pg_dump/);
+});

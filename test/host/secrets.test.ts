@@ -1,0 +1,191 @@
+/** Two servers on one real PostgreSQL: the same keys, changes of them known to both, and what protects them. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { decodeProtectedHeader } from 'jose';
+import { stringify } from 'yaml';
+import { type App, startApp } from '../../src/app/index.ts';
+import { readConfig } from '../../src/config/index.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { ada, signIn } from '../identity/issuer/harness.ts';
+import { eventually, physics } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
+import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
+
+const skip = missingPostgres() ?? false;
+let postgres: TestPostgres;
+before(async () => {
+  if (!skip) postgres = await createPostgres();
+});
+after(() => postgres?.[Symbol.asyncDispose]());
+let schemas = 0;
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
+  const child: ChildProcess = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let [out, err] = ['', ''];
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    out += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    err += text;
+  });
+  const [status] = await once(child, 'close');
+  return { status, out, err };
+}
+
+/** An installation of two servers, neither of which runs yet. */
+async function prepare(t: TestContext) {
+  const directory = temporaryDirectory();
+  const at = (name: string) => join(directory.path, name);
+  const running = new Map<string, App>();
+  t.after(async () => {
+    await Promise.all([...running.values()].map((app) => app[Symbol.asyncDispose]()));
+    directory[Symbol.dispose]();
+  });
+  const database = postgres.url({ schema: `secrets_${++schemas}` });
+  const ports = await freePorts(8);
+  const issuerUrl = `http://127.0.0.1:${ports[3]}`;
+  const configs = ['one', 'two'].map((name, index) => {
+    const [platform = 0, business = 0, gateway = 0, issuer = 0] = ports.slice(index * 4);
+    const config = {
+      dataDir: `./${name}`,
+      database,
+      secretsKeyFile: './secrets.key',
+      platform: { listen: `127.0.0.1:${platform}` },
+      business: { listen: `127.0.0.1:${business}` },
+      gateway: { listen: `127.0.0.1:${gateway}`, port: gateway, processes: 0 },
+      identity: { embedded: { listen: `127.0.0.1:${issuer}`, url: issuerUrl } },
+    };
+    writeFileSync(at(`${name}.yaml`), stringify(config));
+    return { file: at(`${name}.yaml`), jwks: `http://127.0.0.1:${issuer}/jwks`, business };
+  });
+  const [one, two] = configs as [(typeof configs)[0], (typeof configs)[0]];
+  return {
+    at,
+    one,
+    two,
+    issuerUrl,
+    async start(config: string): Promise<App> {
+      const passwords = new Map([[ada.email, ada.password]]);
+      const installation = { lab: { ...physics, clusters: [] }, source: 'test', passwords };
+      const app = await startApp({ config: readConfig(config), log: createLogger('silent'), installation });
+      running.set(config, app);
+      return app;
+    },
+    async stop(config: string) {
+      await running.get(config)?.[Symbol.asyncDispose]();
+      running.delete(config);
+    },
+  };
+}
+
+test('a key of the secrets is made once; without it, or with another, serve ends with 78 and makes nothing', {
+  skip,
+}, async (t) => {
+  const { at, one, start, stop } = await prepare(t);
+  const made = await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  assert.deepEqual([made.status, made.err], [0, '']);
+  assert.equal(statSync(at('secrets.key')).mode & 0o777, 0o600);
+  const key = readFileSync(at('secrets.key'), 'utf8');
+  assert.ok(!made.out.includes(key.trim()));
+  const again = await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  assert.equal(again.status, 1);
+  assert.match(again.err, /is there already, and is not replaced/);
+  assert.equal(readFileSync(at('secrets.key'), 'utf8'), key);
+
+  const settings = readFileSync(one.file, 'utf8');
+  writeFileSync(one.file, settings.replace(/secretsKeyFile.*\n/, ''));
+  const without = await run('serve', '--config', one.file);
+  assert.equal(without.status, 78);
+  assert.match(without.err, /andromeda admin secrets new-key FILE.*secretsKeyFile/);
+  writeFileSync(one.file, settings);
+
+  const { gatewayFingerprint } = await start(one.file);
+  await stop(one.file);
+  await run('admin', 'secrets', 'new-key', at('other.key'));
+  writeFileSync(at('secrets.key'), readFileSync(at('other.key')));
+  const wrong = await run('serve', '--config', one.file);
+  assert.equal(wrong.status, 78);
+  assert.match(wrong.err, /are encrypted with the key [0-9a-f]{16}, and .*secrets\.key holds [0-9a-f]{16}/);
+  writeFileSync(at('secrets.key'), key);
+  const listed = await run('admin', 'secrets', 'list', '--config', one.file);
+  assert.equal(listed.status, 0, listed.err);
+  assert.match(listed.out, /^NAME +VERSION +KEY +MADE +CHANGED\naudit +1 +[0-9a-f]{16} /);
+  for (const name of ['gateway-client', 'gateway-host', 'issuer'])
+    assert.match(listed.out, new RegExp(`\n${name} +1 `));
+  assert.doesNotMatch(listed.out, /PRIVATE|"/);
+  assert.equal((await start(one.file)).gatewayFingerprint, gatewayFingerprint);
+});
+
+test('the issuer’s keys are changed on one server, and every server signs and checks with them at once', {
+  skip,
+}, async (t) => {
+  const { at, one, two, issuerUrl, start } = await prepare(t);
+  await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  const [first, second] = [await start(one.file), await start(two.file)];
+  assert.equal(first.gatewayFingerprint, second.gatewayFingerprint);
+  const published = async (address: string) => {
+    const { keys } = (await (await fetch(address)).json()) as { keys: { kid: string }[] };
+    return keys.map(({ kid }) => kid);
+  };
+  const onBoth = async () => [await published(one.jwks), await published(two.jwks)];
+  const [before] = await published(one.jwks);
+  const key = (step: string, ...more: string[]) =>
+    run('admin', 'key', step, 'issuer', ...more, '--config', two.file);
+  const announced = await key('announce');
+  assert.deepEqual([announced.status, announced.err], [0, '']);
+  assert.match(announced.out, /every server takes it up by itself/);
+  const [kids] = await eventually(onBoth, ([a, b]) => a?.length === 2 && b?.length === 2);
+  const [, next] = kids ?? [];
+  // Until each has noted that it has the key.
+  await eventually(
+    () => key('switch'),
+    ({ status }) => status === 0,
+    30_000,
+  );
+  await eventually(onBoth, ([a, b]) => a?.[0] === next && b?.[0] === next);
+  const { access_token: token } = await signIn(issuerUrl);
+  assert.equal(decodeProtectedHeader(String(token)).kid, next);
+  for (const { business } of [one, two]) {
+    const headers = { authorization: `Bearer ${token}` };
+    assert.equal((await fetch(`http://127.0.0.1:${business}/me`, { headers })).status, 200);
+  }
+  const early = await key('retire');
+  assert.equal(early.status, 1);
+  assert.match(early.err, new RegExp(`What was signed with ${before} is good until`));
+
+  // Of the gateway's keys, each server is the last to know until it is reloaded.
+  const host = (step: string) => run('admin', 'key', step, 'host', '--config', one.file);
+  assert.match((await host('announce')).out, /on every server, one after the other/);
+  assert.match((await host('switch')).err, /has not taken up the next key yet/);
+});
+
+test('another key takes the place of that of the secrets while servers run', { skip }, async (t) => {
+  const { at, one, two, start, stop } = await prepare(t);
+  for (const name of ['secrets.key', 'next.key']) await run('admin', 'secrets', 'new-key', at(name));
+  const [old, next] = [readFileSync(at('secrets.key'), 'utf8'), readFileSync(at('next.key'), 'utf8')];
+  const { gatewayFingerprint } = await start(one.file);
+  writeFileSync(at('old.key'), old, { mode: 0o600 });
+  writeFileSync(at('secrets.key'), `${old}${next}`);
+  const rotate = () =>
+    run('admin', 'secrets', 'rotate', '--from', at('old.key'), '--to', at('next.key'), '--config', one.file);
+  const rotated = await rotate();
+  assert.deepEqual([rotated.status, rotated.err], [0, '']);
+  assert.match(rotated.out, /^\d+ of \d+ secrets were encrypted anew/);
+  assert.match((await rotate()).out, /^All \d+ secrets were encrypted with the key/);
+  // One that started before, with the old key alone, and reads its file again; and one that starts with both.
+  const held = await run('admin', 'key', 'announce', 'issuer', '--config', one.file);
+  assert.deepEqual([held.status, held.err], [0, '']);
+  assert.equal((await start(two.file)).gatewayFingerprint, gatewayFingerprint);
+  await stop(two.file);
+  writeFileSync(at('secrets.key'), old);
+  await assert.rejects(start(two.file), { code: 'invalid_state', message: /are encrypted with the key/ });
+  writeFileSync(at('secrets.key'), next);
+  assert.equal((await start(two.file)).gatewayFingerprint, gatewayFingerprint);
+});
