@@ -12,6 +12,7 @@ export const slow = [
   'test/slurm/found.test.ts',
   'test/slurm/left-hosts.test.ts',
   'test/gateway/barrier.test.ts',
+  'test/servers/killed.test.ts',
   'test/slurm/per-user.test.ts',
   'test/gateway/process/start.test.ts',
   'test/gateway/limits.test.ts',
@@ -60,6 +61,7 @@ const waiting = new Set([
   'test/gateway/process/restart.test.ts',
   'test/gateway/process/start.test.ts',
   'test/host/systemd.test.ts',
+  'test/servers/killed.test.ts',
   'test/sync/login-node/files.test.ts',
   'test/sync/login-node/lifecycle.test.ts',
   'test/sync/login-node/on-demand.test.ts',
@@ -81,7 +83,7 @@ export const quick = [
  * SQLite's file (backups, migrations of before, its disk) is not among them.
  */
 export const onBoth = [
-  'test/store/{invariants,reads,writes,access-decision.property,access-lists.property}.test.ts',
+  'test/store/{invariants,limit-counts,open-sessions,reads,writes,access-decision.property,access-lists.property}.test.ts',
   'test/business/*.test.ts',
   'test/business/operator/*.test.ts',
   'test/platform/*.test.ts',

@@ -167,7 +167,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-function startSshd(dir: string, port: number, hostKey: string): ChildProcess {
+export function startSshd(dir: string, port: number, hostKey: string): ChildProcess {
   const lines = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
