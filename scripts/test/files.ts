@@ -24,6 +24,8 @@ export const slow = [
   'test/gateway/clients/ansible.test.ts',
   'test/gateway/hostile.test.ts',
   'test/host/backup.test.ts',
+  'test/host/migrate.test.ts',
+  'test/host/secrets.test.ts',
   'test/docs/walk.test.ts',
   'test/e2e/operator.test.ts',
   'test/gateway/gateway.test.ts',
