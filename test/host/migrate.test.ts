@@ -153,8 +153,11 @@ test('there and back: the same answers to the same tokens, under the same host k
   );
   const fingerprint = app.gatewayFingerprint;
   await stop();
-  mkdirSync(join(data, 'clusters', alpha, 'slurm'), { recursive: true });
-  writeFileSync(join(data, 'clusters', alpha, 'slurm/known_hosts.met'), 'node ssh-ed25519 AAAA\n');
+  const ofHosts = join(data, 'clusters', alpha, 'slurm');
+  mkdirSync(ofHosts, { recursive: true });
+  const hosts = '{"address":"login","nodes":[]}\n';
+  writeFileSync(join(ofHosts, 'hosts.json'), hosts);
+  writeFileSync(join(ofHosts, 'known_hosts.met'), 'node ssh-ed25519 AAAA\n');
   const keys = join(data, 'keys');
   const hash = hashOf(file);
 
@@ -174,6 +177,7 @@ test('there and back: the same answers to the same tokens, under the same host k
   renameSync(keys, `${keys}.before`);
   renameSync(join(data, 'issuer-keys.json'), join(data, 'issuer-keys.json.before'));
   renameSync(file, `${file}.before`);
+  renameSync(ofHosts, `${ofHosts}.before`);
   app = await start(shared, false);
   assert.equal(app.gatewayFingerprint, fingerprint);
   assert.deepEqual(await facts(), first);
@@ -198,10 +202,8 @@ test('there and back: the same answers to the same tokens, under the same host k
     readFileSync(join(keys, 'audit_ed25519.pem'), 'utf8'),
     readFileSync(`${keys}.before/audit_ed25519.pem`, 'utf8'),
   );
-  assert.equal(
-    readFileSync(join(data, 'clusters', alpha, 'slurm/known_hosts.met'), 'utf8'),
-    'node ssh-ed25519 AAAA\n',
-  );
+  assert.equal(readFileSync(join(ofHosts, 'known_hosts.met'), 'utf8'), 'node ssh-ed25519 AAAA\n');
+  assert.equal(readFileSync(join(ofHosts, 'hosts.json'), 'utf8'), hosts);
   app = await start(sqlite, false);
   assert.equal(app.gatewayFingerprint, fingerprint);
   assert.deepEqual(await facts(), first);
