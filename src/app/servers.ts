@@ -32,6 +32,8 @@ export interface Servers {
 /** How often a server says that it is there, after how long without it gives up, and how often it looks for leases to take. */
 const usual = { heartbeatMs, giveUpMs, pollMs: 1_000 };
 const topic = 'leases';
+/** A database that is away does not hold up the end: the others find out by themselves. */
+const leaveMs = 2_000;
 /** What is found out again, or renewed, in a moment. */
 const unflushed = { flush: false };
 
@@ -126,13 +128,17 @@ class Member {
     this.#isStopping = true;
     clearInterval(this.#timer);
     this.#stopListening();
-    await this.#running;
     for (const done of this.#toFree.values()) done();
+    await Promise.race([this.#leave(), sleep(leaveMs, undefined, { ref: false })]);
+  }
+
+  async #leave(): Promise<void> {
+    await this.#running;
     try {
       await this.#store.write(leaveServers, unflushed);
       await this.#store.messages.send(topic, {});
     } catch {
-      // The database is away: the others find out by themselves.
+      // It is away.
     }
   }
 
@@ -229,12 +235,16 @@ class Member {
   }
 
   #free(name: string): Promise<void> {
+    // Leaving frees all.
+    if (this.#isStopping) return Promise.resolve();
     return new Promise((resolve) => {
+      const late = setTimeout(resolve, leaveMs).unref();
       this.#toFree.get(name)?.();
-      this.#toFree.set(name, resolve);
+      this.#toFree.set(name, () => {
+        clearTimeout(late);
+        resolve();
+      });
       this.#wake();
-      // Nobody waits for it any more: leaving frees all.
-      if (this.#isStopping) resolve();
     });
   }
 

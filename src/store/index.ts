@@ -17,6 +17,7 @@ import type { Connections } from './engine.ts';
 import { writeError } from './fault.ts';
 import { createLapses, type Lapses } from './lapses.ts';
 import { createMessages, type Messages } from './messages.ts';
+import type { SchemaSteps } from './migrate.ts';
 import { createObservationAges, type ObservationAges, type RecordedObservation } from './observation-ages.ts';
 import { openDataDir } from './open-data-dir.ts';
 import type { Schema } from './schema.ts';
@@ -75,6 +76,8 @@ export interface StoreOptions {
   log?: Logger | undefined;
   /** Resolves when it is to wait no longer. */
   stopping?: Promise<unknown> | undefined;
+  /** The steps of another version, in the place of this one's; for tests of upgrades. */
+  schema?: SchemaSteps | undefined;
 }
 
 /**

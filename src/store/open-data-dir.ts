@@ -8,7 +8,7 @@ import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import { type Connections, openPostgres, openSqlite, type SqliteConnections } from './engine.ts';
 import { faultMessage } from './fault.ts';
 import { lockDataDir } from './lock.ts';
-import { migrate, requireMigrated } from './migrate.ts';
+import { migrate, requireMigrated, type SchemaSteps } from './migrate.ts';
 import type { Schema } from './schema.ts';
 
 export interface OpenDataDir {
@@ -22,6 +22,7 @@ export interface DatabaseOptions {
   database?: string | undefined;
   log?: Logger | undefined;
   stopping?: Promise<unknown> | undefined;
+  schema?: SchemaSteps | undefined;
 }
 
 /** As `openStore` says. */
@@ -35,7 +36,7 @@ export async function openDataDir(
   try {
     const connections =
       options.database === undefined
-        ? await openFile(dataDir, isMigrating)
+        ? await openFile(dataDir, isMigrating, options)
         : await openServer(options.database, serverId, options);
     return { connections, unlock };
   } catch (error) {
@@ -44,12 +45,18 @@ export async function openDataDir(
   }
 }
 
-async function openFile(dataDir: string, isMigrating: boolean): Promise<Connections> {
+async function openFile(
+  dataDir: string,
+  isMigrating: boolean,
+  { schema: steps }: DatabaseOptions,
+): Promise<Connections> {
   const file = join(dataDir, 'andromeda.db');
   refuseLost(dataDir, file);
   const connections = openDatabase(file);
   return prepared(connections, async () => {
-    await connections.migrating((db) => (isMigrating ? migrate(db, file) : requireMigrated(db)));
+    await connections.migrating((db) =>
+      isMigrating ? migrate(db, file, { steps }) : requireMigrated(db, steps),
+    );
     if (isMigrating) connections.flushBeside(end);
   });
 }
@@ -57,9 +64,11 @@ async function openFile(dataDir: string, isMigrating: boolean): Promise<Connecti
 async function openServer(url: string, serverId: string, options: DatabaseOptions): Promise<Connections> {
   const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
   return prepared(connections, async () => {
-    const migrating = options.beside
-      ? requireMigrated
-      : (db: Kysely<Schema>) => migrate(db, describePostgres(parsePostgresUrl(url)));
+    const name = describePostgres(parsePostgresUrl(url));
+    const migrating = (db: Kysely<Schema>) =>
+      options.beside
+        ? requireMigrated(db, options.schema)
+        : migrate(db, name, { isShared: true, steps: options.schema });
     await connections.migrating(migrating);
     await connections.begin?.();
   });

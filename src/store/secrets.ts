@@ -50,9 +50,11 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
   }
 
   async function find(db: Reader, name: string): Promise<{ text: string; version: number } | undefined> {
-    const sealed = await findSealed(db, name);
+    const known = await findSealed(db, name);
+    if (!known && (await findLastVersion(db, name)) === undefined) return undefined;
+    // Another server may have added it between the two questions.
+    const sealed = known ?? (await findSealed(db, name));
     if (sealed) return { text: open(sealed), version: sealed.version };
-    if ((await findLastVersion(db, name)) === undefined) return undefined;
     throw new DomainError(
       'invalid_state',
       `The secret ${name} is gone from the database. Restore the table \`secrets\` from a backup; nothing was made anew.`,

@@ -12,7 +12,7 @@ import {
 } from '../../src/store/leases.ts';
 import { enterServer, leaveServers, listServers } from '../../src/store/servers.ts';
 import { asServer, letPass } from '../support/servers.ts';
-import { openTestStore } from '../support/store.ts';
+import { openTestStore, testOnFile } from '../support/store.ts';
 
 const enter = (store: Store, name: string, directory = name) =>
   store.write((tx) => enterServer(tx, { name, version: '1', directory }));
@@ -143,7 +143,7 @@ test('a server that is gone is named for a day', async () => {
   ]);
 });
 
-test('a server that is alone is one row, whatever was there, and always seen', async () => {
+testOnFile('a server that is alone is one row, whatever was there, and always seen', async () => {
   await using lab = await openTestStore();
   await two(lab.store);
   await enter(lab.store, 'alone');

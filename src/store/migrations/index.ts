@@ -45,3 +45,10 @@ export const migrations: Record<string, Migration> = {
   '0023-secrets': secrets,
   '0024-sessions-of-servers': sessionsOfServers,
 };
+
+/**
+ * The last step of the oldest program that works with this schema. In a rolling upgrade, servers of the version before go on beside
+ * those of this one, so that each step only adds: tables, columns that may be null or have a default, indexes. What an
+ * older program needs goes one version later, and with that this is raised to the last step of the version between.
+ */
+export const oldestServed = '0024-sessions-of-servers';

@@ -1,0 +1,156 @@
+/** Three servers, as processes, on one PostgreSQL: one looks after a cluster, and another when that one is gone or halted. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually } from '../support/app.ts';
+import { missingPostgres } from '../support/postgres-server.ts';
+import {
+  gamma,
+  type ServerProcess,
+  type ServerProcesses,
+  shareDatabase,
+} from '../support/server-processes.ts';
+
+const skip = missingPostgres() ?? false;
+
+/** Three that start at once on an empty database. */
+async function startThree(): Promise<ServerProcesses & { servers: ServerProcess[] }> {
+  const shared = await shareDatabase();
+  try {
+    const servers = await Promise.all(['one', 'two', 'three'].map((name) => shared.start(name)));
+    return Object.assign(shared, { servers });
+  } catch (error) {
+    await shared[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Gives somebody a binding in a namespace. One that is halted while it writes keeps the others from it for a few seconds. */
+async function guest(server: ServerProcess, namespace: string): Promise<void> {
+  const body = {
+    email: 'eve@elsewhere.example',
+    cluster_id: gamma,
+    relation: 'kubernetes.viewer',
+    scope: namespace,
+  };
+  const key = crypto.randomUUID();
+  const { status } = await eventually(
+    () => server.call('/operator/grants', { as: 'root', body, key }),
+    (reply) => reply.status !== 503,
+  );
+  assert.ok(status === 201 || status === 200, `${status}`);
+}
+
+const boundIn = (shared: ServerProcesses) =>
+  [...shared.api.bindings.all.values()].map(({ metadata }) => metadata.namespace ?? '').sort();
+const untilBound = (shared: ServerProcesses, namespace: string) =>
+  eventually(
+    async () => boundIn(shared),
+    (namespaces) => namespaces.includes(namespace),
+    90_000,
+  );
+
+const written = ({ api }: ServerProcesses) =>
+  api.asked.filter(({ method, path }) => method !== 'GET' && path.includes('rolebindings')).length;
+
+async function holderOf(shared: ServerProcesses & { servers: ServerProcess[] }): Promise<ServerProcess> {
+  const name = await eventually(shared.holder, (found) => found !== undefined);
+  const server = shared.servers.find((one) => one.name === name);
+  assert.ok(server);
+  return server;
+}
+
+test('a change on any server is applied once; a holder that is killed, halted or stopped is taken over from', {
+  skip,
+  timeout: 280_000,
+}, async (t) => {
+  await using shared = await startThree();
+  const { servers, api } = shared;
+  const first = await holderOf(shared);
+  const survivors = servers.filter((one) => one !== first);
+  const [near, far] = survivors as [ServerProcess, ServerProcess];
+
+  await t.test('three servers apply what is changed on one of them once', async () => {
+    await eventually(
+      async () => boundIn(shared),
+      (all) => all.length === 1,
+      90_000,
+    );
+    const before = written(shared);
+    await guest(near, 'team-a');
+    await untilBound(shared, 'team-a');
+    // A few passes later as well.
+    const passes = api.asked.length;
+    await eventually(
+      async () => api.asked.length,
+      (count) => count > passes + 20,
+      90_000,
+    );
+    assert.equal(written(shared) - before, 1);
+  });
+
+  await t.test('what operators are told of the servers and of passes is the same everywhere', async () => {
+    const listed = (server: ServerProcess) => server.call('/operator/servers', { as: 'root' });
+    for (const server of servers) {
+      const { body } = (await listed(server)) as { body: { servers: Record<string, string>[] } };
+      const states = body.servers.map(({ name, state, answers }) => [name, state, answers]).sort();
+      const expected = ['one', 'three', 'two'].map((name) => [name, 'live', name === server.name]);
+      assert.deepEqual(states, expected);
+    }
+    type Clusters = { body: { clusters: { sides: { state: string; next_try_at: string | null }[] }[] } };
+    for (const server of servers)
+      await eventually(
+        async () => (await server.call('/operator/clusters', { as: 'root' })) as unknown as Clusters,
+        ({ body }) => {
+          const side = body.clusters[0]?.sides[0];
+          return side?.state === 'reported' && side.next_try_at !== null;
+        },
+      );
+  });
+
+  await t.test('killed, it is taken over from, also by what was changed meanwhile', async () => {
+    const killedAt = Date.now();
+    await first.kill('SIGKILL');
+    await guest(far, 'team-b');
+    await untilBound(shared, 'team-b');
+    const last = await shared.holder();
+    t.diagnostic(`taken over ${Date.now() - killedAt} ms after the kill`);
+    assert.ok(survivors.some(({ name }) => name === last));
+  });
+
+  await t.test('halted for longer than its time, it writes nothing late, and is there again', async () => {
+    const halted = await holderOf(shared);
+    const other = survivors.find((one) => one !== halted) ?? halted;
+    halted.child.kill('SIGSTOP');
+    await eventually(shared.holder, (name) => name === other.name, 90_000);
+    await guest(other, 'default');
+    await untilBound(shared, 'default');
+    halted.child.kill('SIGCONT');
+    await eventually(
+      async () => halted.lines.filter(({ event }) => event === 'lease.lost').length,
+      (count) => count > 0,
+      90_000,
+    );
+    const before = written(shared);
+    const passes = api.asked.length;
+    await eventually(
+      async () => api.asked.length,
+      (count) => count > passes + 20,
+      90_000,
+    );
+    assert.deepEqual([await shared.holder(), written(shared) - before], [other.name, 0]);
+    const applied = halted.lines.slice(halted.lines.findIndex(({ event }) => event === 'lease.lost'));
+    assert.deepEqual(
+      applied.filter(({ event }) => event === 'sync.applied' || event === 'lease.taken'),
+      [],
+    );
+  });
+
+  await t.test('stopped, it leaves the cluster to another at once', async () => {
+    const stopped = await holderOf(shared);
+    const other = survivors.find((one) => one !== stopped) ?? stopped;
+    await stopped.kill('SIGTERM');
+    await eventually(shared.holder, (name) => name === other.name);
+    const gone = other.lines.filter(({ event, name }) => event === 'servers.gone' && name === stopped.name);
+    assert.equal(gone.length, 0, 'it was not waited for');
+  });
+});

@@ -1,0 +1,91 @@
+/** Rolling upgrades: programs of two versions on one database, side by side. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Kysely } from 'kysely';
+import { sql } from 'kysely';
+import { openStore, type Store } from '../../../src/store/index.ts';
+import type { SchemaSteps } from '../../../src/store/migrate.ts';
+import { migrations, oldestServed } from '../../../src/store/migrations/index.ts';
+import { createOrganization, findOrganizationBySlug } from '../../../src/store/organizations.ts';
+import { systemUserId } from '../../../src/store/people.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+
+const skip = missingPostgres() ?? false;
+let postgres: TestPostgres;
+before(async () => {
+  if (!skip) postgres = await createPostgres();
+});
+after(() => postgres?.[Symbol.asyncDispose]());
+
+const newest = Object.keys(migrations).sort().at(-1) ?? '';
+const step = (statement: string) => ({
+  up: async (db: Kysely<unknown>) => void (await sql.raw(statement).execute(db)),
+});
+const current: SchemaSteps = { migrations, oldestServed };
+/** The version that comes next: it adds a table and a column. */
+const next: SchemaSteps = {
+  migrations: {
+    ...migrations,
+    '9998-next': step('create table rooms (id text primary key not null, size integer not null)'),
+    '9999-next': step("alter table organizations add column room text default 'hall'"),
+  },
+  oldestServed: newest,
+};
+/** The one behind that, which serves the next one only. */
+const afterNext: SchemaSteps = {
+  migrations: { ...next.migrations, '9999-more': step('alter table organizations add column wing text') },
+  oldestServed: '9999-next',
+};
+
+let schemas = 0;
+/** Opens stores of one new schema. */
+function opening() {
+  const schema = `u${++schemas}`;
+  const stack = new AsyncDisposableStack();
+  return {
+    schema,
+    async open(steps: SchemaSteps) {
+      const directory = stack.use(temporaryDirectory());
+      const store = await openStore(directory.path, { database: postgres.url({ schema }), schema: steps });
+      stack.defer(() => store.close());
+      return store;
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const create = ({ write }: Store, slug: string) =>
+  write((tx) =>
+    createOrganization(tx, { slug, displayName: slug, autoJoinDomains: [], createdBy: systemUserId }),
+  );
+
+test('a server of the next version brings the schema further, and those of this one go on and start', {
+  skip,
+}, async () => {
+  await using one = opening();
+  const running = await one.open(current);
+  await create(running, 'before');
+  const upgraded = await one.open(next);
+  for (const [slug, store] of Object.entries({ old: running, new: upgraded })) await create(store, slug);
+  // One that is started again in the middle of the upgrade.
+  const again = await one.open(current);
+  await create(again, 'again');
+  for (const store of [running, upgraded, again])
+    for (const slug of ['before', 'old', 'new', 'again'])
+      assert.equal((await findOrganizationBySlug(store.read, slug))?.slug, slug);
+  const rows = await postgres.query<{ room: string }>(
+    `select distinct room from ${one.schema}.organizations`,
+  );
+  assert.deepEqual(rows, [{ room: 'hall' }]);
+});
+
+test('a server that is two versions behind is refused, in words', { skip }, async () => {
+  await using one = opening();
+  await one.open(afterNext);
+  await one.open(next);
+  await assert.rejects(
+    one.open(current),
+    /was written by a newer version of Andromeda\. It serves the version before that and no older one: upgrade this server\./,
+  );
+});
