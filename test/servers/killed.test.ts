@@ -43,9 +43,13 @@ test('kill -9 of a service, which comes back to its sessions; then of all of it,
   );
   assert.deepEqual(new Set(listed), new Set(both));
   ofB.child.stdin?.write('still here\n');
+  await eventually(
+    async () => ofB.out(),
+    (out) => out === 'up\nstill here\n',
+  );
 
   await again.kill('SIGKILL', 'all');
-  assert.equal((await ofB.ended).out, 'up\nstill here\n');
+  await ofB.ended;
   const onA = await eventually(() => pastAt(a), hasPresumed, 150_000);
   const presumed = onA.filter(({ end_reason: reason }) => isPresumed(reason));
   assert.deepEqual(

@@ -55,6 +55,8 @@ export interface ServersLab extends AsyncDisposable {
 export interface OpenSsh {
   child: ChildProcess;
   said: Promise<string>;
+  /** What it has said so far. */
+  out(): string;
   ended: Promise<{ status: number | null; out: string; err: string }>;
 }
 
@@ -100,6 +102,22 @@ export async function openServersLab(options: LabOptions = {}): Promise<ServersL
   let store: Store | undefined;
   parts.defer(() => store?.close());
   const loginNode = { name: 'login1', host: '127.0.0.1', port: sshdPort, hostKey: nodeKey, up: true };
+  // Access rests on reports of the last minutes, and a busy machine takes its time for a test.
+  let reporting: Promise<void> | undefined;
+  let hasReported = false;
+  const reports = setInterval(() => {
+    if (!hasReported || reporting) return;
+    reporting = lab
+      .report()
+      .catch(() => {})
+      .finally(() => {
+        reporting = undefined;
+      });
+  }, 5_000);
+  parts.defer(async () => {
+    clearInterval(reports);
+    await reporting;
+  });
   const opened = parts.move();
   const lab: ServersLab = {
     ...{ dir, postgres, issuer },
@@ -132,6 +150,7 @@ export async function openServersLab(options: LabOptions = {}): Promise<ServersL
         ...{ listVersion: manifest.listVersion, loginNodes: [loginNode], accounts: [] },
         ...{ runningJobs: [], machines: [], failure: null },
       } as unknown as Parameters<typeof recordSlurmReport>[2]);
+      hasReported = true;
     },
     ssh: (server, command = 'echo up; cat') => startSsh(dir, children, server.gatewayPort, command),
     async addKey(server) {
@@ -318,7 +337,7 @@ function startSsh(dir: string, children: Set<ChildProcess>, port: number, comman
       resolve({ status, ...parts });
     }),
   );
-  return { child, said, ended };
+  return { child, said, out: () => parts.out, ended };
 }
 
 function ssh(dir: string, children: Set<ChildProcess>, port: number, command: string): OpenSsh['ended'] {
