@@ -1,0 +1,229 @@
+/** A PostgreSQL whose connections are cut, that stops, or that another server holds: nothing is lost, and nothing done twice. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { openStore, type Store, type Tx } from '../../../src/store/index.ts';
+import { eventually } from '../../support/app.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+
+const skip = missingPostgres() ?? false;
+let postgres: TestPostgres;
+before(async () => {
+  if (!skip) postgres = await createPostgres();
+});
+after(() => postgres?.[Symbol.asyncDispose]());
+
+let schemas = 0;
+
+async function open(t: TestContext, url: (schema: string) => string): Promise<Store> {
+  const directory = temporaryDirectory();
+  const store = await openStore(directory.path, { database: url(`s${++schemas}`) });
+  t.after(async () => {
+    await store.close();
+    directory[Symbol.dispose]();
+  });
+  return store;
+}
+
+const direct = (schema: string) => postgres.url({ schema });
+
+/** Adds one to what a write before it left, so that a write that is lost or made twice shows. */
+async function count({ db }: Tx): Promise<number> {
+  const { value } = await db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+  await db
+    .updateTable('counters')
+    .set({ value: value + 1 })
+    .execute();
+  return value + 1;
+}
+
+const counted = async (store: Store) =>
+  (await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow()).value;
+
+/** Ends the connections of the database that match. */
+const endConnections = (where: string) =>
+  postgres.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and ${where}`,
+  );
+
+test('a write whose connection is cut before it is committed is made on another one, once', {
+  skip,
+}, async (t) => {
+  const store = await open(t, direct);
+  const start = await counted(store);
+  for (const step of [0, 1, 2]) {
+    let runs = 0;
+    const value = await store.write(async (tx) => {
+      runs += 1;
+      const cut = async (at: number) => {
+        if (runs === 1 && at === step) await endConnections("state = 'idle in transaction'");
+      };
+      await cut(0);
+      const { value } = await tx.db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+      await cut(1);
+      await tx.db
+        .updateTable('counters')
+        .set({ value: value + 1 })
+        .execute();
+      await cut(2);
+      return value + 1;
+    });
+    assert.equal(value, start + step + 1);
+    // Cut behind its last statement, it is the commit that finds it, and asks what became of it.
+    assert.equal(runs, 2);
+    assert.equal(await counted(store), start + step + 1);
+  }
+  await endConnections('true');
+  assert.equal(await store.write(count), start + 4, 'idle connections were cut');
+});
+
+test('of a commit whose answer is lost, it is asked what became of it', { skip }, async (t) => {
+  const proxy = await startProxy(t, join(postgres.directory, '.s.PGSQL.5432'));
+  const store = await open(
+    t,
+    (schema) => `postgres://postgres@127.0.0.1:${proxy.port}/andromeda?sslmode=disable&schema=${schema}`,
+  );
+  const start = await counted(store);
+  // The question reaches PostgreSQL, and its answer nobody.
+  proxy.cutAnswerTo('; commit');
+  assert.equal(await store.write(count), start + 1);
+  assert.equal(proxy.cuts, 1);
+  // PostgreSQL never sees it.
+  proxy.cutBefore('; commit');
+  assert.equal(await store.write(count), start + 2);
+  assert.equal(proxy.cuts, 2);
+  // Several that share a commit.
+  proxy.cutAnswerTo('; commit');
+  const values = await Promise.all([1, 2, 3, 4].map(() => store.write(count)));
+  assert.deepEqual(
+    values.toSorted(),
+    [3, 4, 5, 6].map((more) => start + more),
+  );
+  assert.equal(await counted(store), start + 6);
+});
+
+test('while PostgreSQL is away, everything is refused at once in words; when it is back, it goes on by itself', {
+  skip,
+}, async (t) => {
+  const store = await open(t, direct);
+  const start = await counted(store);
+  let everything = 0;
+  store.onChange((changes) => {
+    if (changes.some((change) => 'everything' in change)) everything += 1;
+  });
+  await postgres.stop('SIGQUIT');
+  await assert.rejects(store.write(count), {
+    code: 'service_unavailable',
+    message: /takes no writes at the moment/,
+  });
+  await assert.rejects(counted(store), { code: 'service_unavailable', message: /cannot be reached/ });
+  await assert.rejects(
+    store.readSnapshot((db) => counted({ ...store, read: db })),
+    { code: 'service_unavailable' },
+  );
+  await postgres.start();
+  await eventually(
+    () => store.write(count).catch(() => 0),
+    (value) => value === start + 1,
+  );
+  assert.equal(await eventually(() => counted(store).catch(() => 0), Boolean), start + 1);
+  await eventually(async () => everything, Boolean);
+});
+
+test('a server that stands still with the lock of writes loses it, and what it wrote with it', {
+  skip,
+}, async (t) => {
+  const schema = `s${++schemas}`;
+  const directory = temporaryDirectory();
+  const other = spawn(
+    process.execPath,
+    [join(import.meta.dirname, 'holder.ts'), directory.path, postgres.url({ schema })],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const exited = once(other, 'exit');
+  t.after(async () => {
+    other.kill('SIGKILL');
+    await exited;
+    directory[Symbol.dispose]();
+  });
+  await Promise.race([once(other.stdout, 'data'), exited.then(() => assert.fail('it did not start'))]);
+  other.kill('SIGSTOP');
+  const own = temporaryDirectory();
+  // It finds the lock held, and waits.
+  const store = await openStore(own.path, { database: postgres.url({ schema }) });
+  t.after(async () => {
+    await store.close();
+    own[Symbol.dispose]();
+  });
+  assert.equal(await store.write(count), 20_001);
+  other.kill('SIGCONT');
+  // Its write is run again, behind this one.
+  await eventually(
+    () => counted(store),
+    (value) => value === 20_002,
+  );
+});
+
+interface Proxy {
+  port: number;
+  readonly cuts: number;
+  /** Passes on what has this text in it, and cuts instead of answering. */
+  cutAnswerTo(text: string): void;
+  cutBefore(text: string): void;
+}
+
+/** Between a store and a socket of PostgreSQL, with a hand on the wire. */
+async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
+  const sockets = new Set<Socket>();
+  let cuts = 0;
+  let cutting: { text: string; isSeen: boolean } | undefined;
+  const server = createServer((client) => {
+    const upstream = connect(socket);
+    for (const one of [client, upstream]) {
+      sockets.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+    let isCut = false;
+    client.on('data', (data) => {
+      if (cutting && data.includes(cutting.text)) {
+        const { isSeen } = cutting;
+        cutting = undefined;
+        isCut = true;
+        cuts += 1;
+        if (!isSeen) return void client.destroy();
+      }
+      upstream.write(data);
+    });
+    upstream.on('data', (data) => {
+      if (isCut) client.destroy();
+      else client.write(data);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    for (const one of sockets) one.destroy();
+    server.close();
+  });
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    get cuts() {
+      return cuts;
+    },
+    cutAnswerTo: (text) => {
+      cutting = { text, isSeen: true };
+    },
+    cutBefore: (text) => {
+      cutting = { text, isSeen: false };
+    },
+  };
+}
