@@ -5,10 +5,12 @@ import {
   type DatabaseIntrospector,
   type Dialect,
   type Driver,
+  HandleEmptyInListsPlugin,
   Kysely,
   PostgresAdapter,
   PostgresQueryCompiler,
   type QueryResult,
+  replaceWithNoncontingentExpression,
   type TableMetadata,
 } from 'kysely';
 import type { Result } from './postgres-session.ts';
@@ -25,6 +27,9 @@ export interface Source {
 
 export type Run = (sql: string, parameters: readonly unknown[]) => Promise<Result>;
 
+/** SQLite takes `in ()`, which nothing is in; PostgreSQL takes no such list. */
+const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
+
 export function kyselyOn<Schema>(source: Source): Kysely<Schema> {
   const dialect: Dialect = {
     createAdapter: () => new Adapter(),
@@ -32,7 +37,7 @@ export function kyselyOn<Schema>(source: Source): Kysely<Schema> {
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createIntrospector: (db) => introspector(db),
   };
-  return new Kysely<Schema>({ dialect });
+  return new Kysely<Schema>({ dialect, plugins: [emptyLists] });
 }
 
 function createDriver(source: Source): Driver {
