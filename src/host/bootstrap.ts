@@ -36,7 +36,7 @@ export async function bootstrap(
     }
     const config = readConfig(options.config);
     requireOwner(config.dataDir);
-    await using opened = await open(config.dataDir);
+    await using opened = await open(config);
     const password =
       config.identity.issuer === undefined
         ? await hashed(await newPassword(email), { email, displayName: options.name })
@@ -69,8 +69,8 @@ async function makeOperator(
   });
 }
 
-async function open(dataDir: string): Promise<{ store: Store } & AsyncDisposable> {
-  const store = await openStore(dataDir, { beside: true });
+async function open({ dataDir, database }: Config): Promise<{ store: Store } & AsyncDisposable> {
+  const store = await openStore(dataDir, { beside: true, database });
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 

@@ -27,7 +27,7 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
   try {
     const served = options.demo
       ? await serveDemo(options.data ?? './data')
-      : await serveFile(options.config ?? '');
+      : await serveFile(options.config ?? '', signals);
     messages = served.messages;
     const name = await lastSignal(signals, options, messages);
     if (name === 'SIGHUP') await reload(served, signals);
@@ -98,13 +98,13 @@ interface Served {
   supervision?: Supervision;
 }
 
-async function serveFile(file: string): Promise<Served> {
+async function serveFile(file: string, { stopping }: Signals): Promise<Served> {
   const config = readConfig(file);
   const log = createLogger(config.log.level);
   logNodeMessages(log);
   const installation =
     config.seed === undefined ? undefined : { lab: readLab(config.seed), source: config.seed };
-  const app = await startApp({ config, log, installation });
+  const app = await startApp({ config, log, installation, stopping });
   log.info('serve.ready', {
     platform: config.platform.url,
     business: config.business.url,

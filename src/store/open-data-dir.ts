@@ -37,7 +37,7 @@ export async function openDataDir(
     const connections =
       options.database === undefined
         ? await openFile(dataDir, isMigrating, options)
-        : await openServer(options.database, serverId, options);
+        : await openServer(options.database, serverId, { ...options, isMigrating });
     return { connections, unlock };
   } catch (error) {
     unlock?.();
@@ -61,14 +61,18 @@ async function openFile(
   });
 }
 
-async function openServer(url: string, serverId: string, options: DatabaseOptions): Promise<Connections> {
+async function openServer(
+  url: string,
+  serverId: string,
+  options: DatabaseOptions & { isMigrating: boolean },
+): Promise<Connections> {
   const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
   return prepared(connections, async () => {
     const name = describePostgres(parsePostgresUrl(url));
     const migrating = (db: Kysely<Schema>) =>
-      options.beside
-        ? requireMigrated(db, options.schema)
-        : migrate(db, name, { isShared: true, steps: options.schema });
+      options.isMigrating
+        ? migrate(db, name, { isShared: true, steps: options.schema })
+        : requireMigrated(db, options.schema);
     await connections.migrating(migrating);
     await connections.begin?.();
   });
