@@ -62,8 +62,11 @@ function domainReply(error: DomainError): ErrorReply {
   // A parameter that fails its schema and a malformed request share a code and differ in status.
   const code = error.code === 'invalid_parameter' ? 'invalid_request' : error.code;
   const body = { code, message: error.message, retryable: retryable.has(error.code) };
-  const headers: Record<string, string> =
-    error.code === 'unauthorized' ? { 'WWW-Authenticate': 'Bearer' } : {};
+  const headers: Record<string, string> = {
+    ...(error.code === 'unauthorized' && { 'WWW-Authenticate': 'Bearer' }),
+    // What is out of reach, the database for example, is asked again by itself this often.
+    ...(error.code === 'service_unavailable' && { 'Retry-After': '1' }),
+  };
   const status = statuses[error.code];
   return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };
 }
