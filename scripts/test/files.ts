@@ -10,6 +10,7 @@ export const slow = [
   'test/slurm/restarts.test.ts',
   'test/slurm/bad-days.test.ts',
   'test/slurm/found.test.ts',
+  'test/e2e/servers.test.ts',
   'test/slurm/left-hosts.test.ts',
   'test/gateway/barrier.test.ts',
   'test/servers/killed.test.ts',
@@ -57,6 +58,7 @@ export function isWaiting(file: string): boolean {
 
 const waiting = new Set([
   'test/app/clock.test.ts',
+  'test/e2e/servers.test.ts',
   'test/gateway/flood.test.ts',
   'test/gateway/limits.test.ts',
   'test/gateway/process/hand-over.test.ts',
