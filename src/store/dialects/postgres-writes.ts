@@ -19,6 +19,8 @@ interface Write {
   readonly run: (sql: string, parameters: readonly unknown[]) => Promise<Result>;
   /** The transaction's number, by which it can be asked afterwards what became of it. */
   xid: string;
+  /** The run of PostgreSQL that gave the number. */
+  readonly incarnation: string;
   version: number;
   changed: number;
   /** A statement failed: PostgreSQL takes no other one before the transaction, or a part of it, is rolled back. */
@@ -36,6 +38,7 @@ export class Writes {
   readonly #notifying: Listening['notifying'];
   readonly #writer: Kysely<Schema>;
   #session: Session | undefined;
+  #incarnation = '';
   #write: Write | undefined;
   #begin = '';
   /** A standby that was waited for in vain: the commit is on this server alone. */
@@ -85,8 +88,11 @@ export class Writes {
     const onWarning = (message: string) => {
       if (message.includes('synchronous replication')) this.#isAlone = true;
     };
-    if (!this.#session?.isOpen) this.#session = await this.#connect({ use: 'writing', onWarning });
-    this.#write = newWrite(this.#session);
+    if (!this.#session?.isOpen) {
+      this.#session = await this.#connect({ use: 'writing', onWarning });
+      this.#incarnation = await incarnationOf(this.#session);
+    }
+    this.#write = newWrite(this.#session, this.#incarnation);
     return this.#write;
   }
 
@@ -120,7 +126,7 @@ export class Writes {
         throw new PostgresError('the transaction was rolled back', { isLost: false });
     } catch (error) {
       if (write.session.isOpen) throw error;
-      const status = await statusOf(write.xid, this.#connect);
+      const status = await statusOf(write, this.#connect);
       if (status === 'committed') return;
       if (status === undefined) throw new CommitInDoubt(error);
       write.isCommitting = false;
@@ -160,9 +166,10 @@ function beginning(flush: boolean): string {
   ].join('; ');
 }
 
-function newWrite(session: Session): Write {
+function newWrite(session: Session, incarnation: string): Write {
   const write: Write = {
     session,
+    incarnation,
     xid: '',
     version: 0,
     changed: 0,
@@ -189,11 +196,27 @@ function of(write: Write | undefined): Write {
   return write;
 }
 
+/**
+ * What tells one run of PostgreSQL from the next: its start, its timeline, and when it counted anew, which it does after a
+ * crash of one of its processes. Whoever came after a crash or a failover can have given a number once more that was lost with
+ * its transaction.
+ */
+const incarnation = `extract(epoch from pg_postmaster_start_time())::text
+  || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+  || ' ' || coalesce((select extract(epoch from stats_reset)::text from pg_stat_bgwriter), '')`;
+
+async function incarnationOf(session: Session): Promise<string> {
+  const { rows } = await session.query(`select ${incarnation} as incarnation`);
+  return (rows as { incarnation: string }[])[0]?.incarnation ?? '';
+}
+
+type Asked = Pick<Write, 'xid' | 'incarnation'>;
+
 /** What became of a transaction, as the database says; undefined where it cannot say. */
-async function statusOf(xid: string, connect: Connect): Promise<'committed' | 'aborted' | undefined> {
+async function statusOf(write: Asked, connect: Connect): Promise<'committed' | 'aborted' | undefined> {
   const until = performance.now() + doubtMs;
   do {
-    const status = await askStatus(xid, connect).catch(() => 'in progress');
+    const status = await askStatus(write, connect).catch(() => 'in progress');
     if (status === 'committed' || status === 'aborted') return status;
     if (status === null) return undefined;
     await wait(betweenAsksMs);
@@ -201,11 +224,17 @@ async function statusOf(xid: string, connect: Connect): Promise<'committed' | 'a
   return undefined;
 }
 
-async function askStatus(xid: string, connect: Connect): Promise<string | null> {
+async function askStatus(write: Asked, connect: Connect): Promise<string | null> {
   const session = await connect({ use: 'reading' });
   try {
-    const { rows } = await session.query('select pg_xact_status($1::xid8) as status', [xid]);
-    return (rows as { status: string | null }[])[0]?.status ?? null;
+    const { rows } = await session.query(
+      `select pg_xact_status($1::xid8) as status, ${incarnation} as incarnation`,
+      [write.xid],
+    );
+    const [row] = rows as { status: string | null; incarnation: string }[];
+    // The number may be another transaction's by now, of which we would say that it was ours.
+    if (row?.status === 'committed' && row.incarnation !== write.incarnation) return null;
+    return row?.status ?? null;
   } catch (error) {
     // A server that took over has not come to this number: what had it is not there.
     if (error instanceof PostgresError && error.sqlState === '22023') return 'aborted';
