@@ -94,6 +94,7 @@ export async function serving({ ports }: Service, limits: Limits = {}): Promise<
 interface Limits {
   patience?: number;
   signal?: AbortSignal;
+  host?: string;
 }
 
 /** Resolves once a port answers as wanted, or waiting is of no use; rejects when the patience is over. */
@@ -101,18 +102,18 @@ export async function answers(
   port: number,
   wanted: RegExp,
   request = '',
-  { patience = patienceMs, signal }: Limits = {},
+  { patience = patienceMs, signal, host = '127.0.0.1' }: Limits = {},
 ): Promise<void> {
   const deadline = performance.now() + patience;
-  while (!signal?.aborted && !wanted.test(await firstAnswer(port, request))) {
+  while (!signal?.aborted && !wanted.test(await firstAnswer(host, port, request))) {
     if (performance.now() > deadline) throw new Error(`nothing answers on port ${port}`);
     await sleep(5);
   }
 }
 
-function firstAnswer(port: number, request: string): Promise<string> {
+function firstAnswer(host: string, port: number, request: string): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(request));
+    const socket = connect(port, host, () => socket.write(request));
     const finish = (text: string) => {
       socket.destroy();
       resolve(text);

@@ -61,7 +61,10 @@ export async function runCampaign({ kind, goesOn, onRound, env: makeEnv }: Campa
     const ms = writing.least + Math.random() * (writing.most - writing.least);
     try {
       await writeUntilTheEnd(scratch, service, { people, disk, ms, env });
-      outcome.faults.push(...people.ledger.unexpected, ...findFaults(service.databaseFile, people.ledger));
+      outcome.faults.push(
+        ...people.ledger.unexpected,
+        ...(await findFaults(service.databaseFile, people.ledger)),
+      );
     } catch (error) {
       outcome.faults.push(error instanceof Error ? error.message : String(error));
     }

@@ -1,4 +1,6 @@
 /**
+ * `npm run campaign -- cluster` is cluster/main.ts, of several servers on one PostgreSQL.
+ *
  * `npm run campaign -- --minutes N [--kind kill|power]`: ends the running service at random moments under people who
  * write, by `kill -9` or by a power cut, and looks whether everything that was answered is there. `--rounds N` takes the
  * place of `--minutes`; `--flush none` is a disk whose flushes do nothing (or, with a number, take so many ms longer).
@@ -16,6 +18,10 @@ import { badFlush } from './bad-flush.ts';
 import { runCampaign } from './campaign.ts';
 import { whyNoDisk } from './disk.ts';
 
+if (process.argv[2] === 'cluster') {
+  const { runCluster } = await import('./cluster/main.ts');
+  process.exit(await runCluster(process.argv.slice(3)));
+}
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '1' },

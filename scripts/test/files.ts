@@ -2,6 +2,7 @@
 
 /** Longest first, as measured; a file that is not here takes less than any of these. */
 export const slow = [
+  'test/e2e/cluster.test.ts',
   'test/slurm/e2e.test.ts',
   'test/slurm/console.test.ts',
   'test/slurm/accounts.test.ts',

@@ -1,0 +1,60 @@
+/** One server after the other loses its host: service and gateway end from one moment to the next, and start again. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atMost, type Line, seconds, type World, within } from './trial.ts';
+
+interface KillOptions {
+  rounds: number;
+  everyMs: number;
+  downMs: number;
+}
+
+const trial = 'a server killed';
+/** An open session that has not answered for so long is no session. */
+const silenceMs = 10_000;
+
+export async function killServers(world: World, { rounds, everyMs, downMs }: KillOptions): Promise<Line[]> {
+  const { lab, writes, sessions, logins, changes, slack, say } = world;
+  const loginsBefore = logins.all.length;
+  const answersBefore = writes.ledger.answers;
+  const began = performance.now();
+  let [others, lost] = [0, 0];
+  for (let round = 0; round < rounds; round += 1) {
+    const server = lab.servers[round % lab.servers.length];
+    if (!server) break;
+    const elsewhere = sessions.all.filter((session) => session.isOpen && session.server !== server);
+    const at = performance.now();
+    await server.loseHost(downMs);
+    await sleep(everyMs - (performance.now() - at));
+    const gone = elsewhere.filter(
+      (session) => !session.isOpen || performance.now() - session.answeredAt > silenceMs * slack,
+    );
+    for (const session of gone) say(`a session on ${session.server.name} ended too: ${session.said}`);
+    others += elsewhere.length;
+    lost += gone.length;
+    const found = { gap: writes.longestGap(at), sync: changes.longest(at) };
+    say(
+      `${server.name} killed: writes paused ${seconds(found.gap)}, sync ${seconds(found.sync)}, ${elsewhere.length} other sessions`,
+    );
+    await server.ready();
+    await sessions.refill();
+  }
+  // What began while the last one was away has the time to end.
+  await Promise.all([writes, logins, changes].map((one) => one.next(60_000 * slack)));
+  const [gap, sync] = [writes.longestGap(began), changes.longest(began)];
+  const all = logins.all.slice(loginsBefore);
+  const failed = all.filter(({ attempts }) => attempts === undefined);
+  for (const { said } of failed) say(`a login failed twice: ${said}`);
+  const again = all.filter(({ attempts }) => attempts === 2).length;
+  return [
+    { trial, what: `rounds, one every ${everyMs / 1_000} s`, found: `${rounds}`, limit: '', holds: true },
+    atMost(trial, `of ${others} sessions of other servers lost`, lost, 0),
+    atMost(trial, `of ${all.length} logins failed (${again} took a second attempt)`, failed.length, 0),
+    within(world, {
+      trial,
+      what: `longest pause of writes, of ${writes.ledger.answers - answersBefore}`,
+      ms: gap,
+      limitMs: 15_000,
+    }),
+    within(world, { trial, what: "a cluster's sync goes on", ms: sync, limitMs: 20_000 }),
+  ];
+}
