@@ -127,7 +127,7 @@ async function withServer<T>(
   body: (server: Connections) => Promise<T>,
 ): Promise<T> {
   const serverId = newId('server', Date.now());
-  const { connections, unlock } = await openDataDir(dataDir, serverId, { database });
+  const { connections, unlock } = await openDataDir(dataDir, serverId, { database, isCopying: true });
   try {
     await requireNoServers(connections.reader, serverId);
     return await body(connections);

@@ -2,16 +2,10 @@
 import type { Lab } from '../domain/lab.ts';
 import { planLab } from '../domain/lab-plan.ts';
 import { appendAuditEntry } from './audit.ts';
-import type { Reader, Store } from './index.ts';
+import { isEmpty } from './first-start.ts';
+import type { Store } from './index.ts';
 import { takeSteps } from './lab.ts';
 import { systemUserId } from './people.ts';
-
-/** Whether there is nothing in the database but what every new one has. */
-export async function isEmpty(db: Reader): Promise<boolean> {
-  const person = await db.selectFrom('users').select('id').where('kind', '=', 'person').executeTakeFirst();
-  const organization = await db.selectFrom('organizations').select('id').executeTakeFirst();
-  return person === undefined && organization === undefined;
-}
 
 /** Makes all that a lab names, in one transaction, as the installation itself; nothing if anything is there. */
 export async function createInstallation(store: Store, lab: Lab, source: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 /** The database of a data directory: who may open it, and what it must be before anything is asked of it. */
-import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { DomainError } from '../domain/error.ts';
@@ -7,9 +7,12 @@ import type { Logger } from '../lib/log.ts';
 import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import { type Connections, openPostgres, openSqlite, type SqliteConnections } from './engine.ts';
 import { faultMessage } from './fault.ts';
+import { refuseLost, refuseNotCopied } from './first-start.ts';
 import { lockDataDir } from './lock.ts';
 import { migrate, requireMigrated, type SchemaSteps } from './migrate.ts';
 import type { Schema } from './schema.ts';
+
+const databaseName = 'andromeda.db';
 
 export interface OpenDataDir {
   connections: Connections;
@@ -23,6 +26,8 @@ export interface DatabaseOptions {
   log?: Logger | undefined;
   stopping?: Promise<unknown> | undefined;
   schema?: SchemaSteps | undefined;
+  /** Of who copies the one database to the other: SQLite's file may lie beside a PostgreSQL that is empty. */
+  isCopying?: boolean;
 }
 
 /** As `openStore` says. */
@@ -37,7 +42,7 @@ export async function openDataDir(
     const connections =
       options.database === undefined
         ? await openFile(dataDir, isMigrating, options)
-        : await openServer(options.database, serverId, { ...options, isMigrating });
+        : await openServer(options.database, serverId, { ...options, isMigrating, dataDir });
     return { connections, unlock };
   } catch (error) {
     unlock?.();
@@ -50,7 +55,7 @@ async function openFile(
   isMigrating: boolean,
   { schema: steps }: DatabaseOptions,
 ): Promise<Connections> {
-  const file = join(dataDir, 'andromeda.db');
+  const file = join(dataDir, databaseName);
   refuseLost(dataDir, file);
   const connections = openDatabase(file);
   return prepared(connections, async () => {
@@ -64,7 +69,7 @@ async function openFile(
 async function openServer(
   url: string,
   serverId: string,
-  options: DatabaseOptions & { isMigrating: boolean },
+  options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
 ): Promise<Connections> {
   const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
   return prepared(connections, async () => {
@@ -74,6 +79,8 @@ async function openServer(
         ? migrate(db, name, { isShared: true, steps: options.schema })
         : requireMigrated(db, options.schema);
     await connections.migrating(migrating);
+    if (!options.isCopying)
+      await refuseNotCopied(connections.reader, name, join(options.dataDir, databaseName));
     await connections.begin?.();
   });
 }
@@ -86,21 +93,6 @@ async function prepared(connections: Connections, prepare: () => Promise<void>):
     await connections.close();
     throw error;
   }
-}
-
-/**
- * Throws `invalid_state` where a data directory has keys and no database, or an empty one. A new database in its place
- * would make a service that knows nobody, under the host key that people trust.
- */
-function refuseLost(dataDir: string, file: string): void {
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
-  const keys = join(dataDir, 'keys');
-  if (!existsSync(keys) || readdirSync(keys).length === 0) return;
-  const state = existsSync(file) ? 'is empty' : 'is missing';
-  throw new DomainError(
-    'invalid_state',
-    `The database ${file} ${state}, and there are keys beside it, so there was one. Bring it back, or restore a backup (\`andromeda restore\`). To begin anew on purpose, move ${keys} away first.`,
-  );
 }
 
 function openDatabase(file: string): SqliteConnections {

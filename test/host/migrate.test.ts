@@ -272,6 +272,13 @@ test('refused in words: a service that runs, no database named, no key, one kind
   assert.deepEqual([held.status, held.out], [1, '']);
   assert.match(held.err, /Another Andromeda serves from .*Stop that one first/);
   await store.close();
+  // A service that began anew here would know nobody.
+  const started = await run('serve', '--config', shared);
+  assert.equal(started.status, 78, started.err);
+  assert.match(
+    `${started.out}${started.err}`,
+    /is empty, and .*andromeda\.db has the installation of before\. Copy it: andromeda migrate --from sqlite --to postgres\. .*move .*andromeda\.db away/,
+  );
   assert.match(
     (await migrate('postgres', at('sqlite.yaml'))).err,
     /names no PostgreSQL\. Give it `database`/,
