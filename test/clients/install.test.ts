@@ -143,8 +143,12 @@ async function walk({ home, start, run }: Home, [program = '', ...args]: string[
   assert.equal((await run('ssh-keygen', keygen)).status, 0);
   await client('keys', 'add');
   await client('wait', 'key', '--timeout', '90s');
-  assert.equal(await client('ssh', 'alpha', 'echo in'), 'in\n');
-  // The others of this file register keys for the same person meanwhile.
+  // The others of this file register keys for the same person meanwhile, which the cluster may not have yet.
+  const shell = await eventually(
+    () => run(program, [...args, 'ssh', 'alpha', 'echo in']),
+    ({ status, stderr }) => status === 0 || !stderr.includes('has not applied the latest changes yet'),
+  );
+  assert.deepEqual([shell.status, shell.stdout], [0, 'in\n'], shell.stderr);
   const { stdout } = await eventually(
     () => run(program, [...args, 'doctor', 'alpha', '--json']),
     ({ status }) => status === 0,
