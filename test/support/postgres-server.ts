@@ -21,6 +21,7 @@ export function missingPostgres(): string | undefined {
 export interface TestPostgres extends AsyncDisposable {
   /** The directory of its socket. */
   directory: string;
+  port: number;
   /** `options`: more of them, as `?a=b&c=d`. */
   url(options?: Record<string, string>): string;
   readonly pid: number | undefined;
@@ -30,6 +31,7 @@ export interface TestPostgres extends AsyncDisposable {
 }
 
 const database = 'andromeda';
+const usualPort = 5432;
 const settings = [
   ['fsync', 'off'],
   ['full_page_writes', 'off'],
@@ -46,10 +48,20 @@ const settings = [
   ['max_locks_per_transaction', '1024'],
 ];
 
-/** Makes one in a directory of its own below `parent`, and starts it. `more`: settings. */
+export interface PostgresOptions {
+  /** Settings. */
+  more?: string[][];
+  locale?: string;
+  /** Where it listens on addresses: two of them have not the same. It is in the name of the socket too. */
+  port?: number;
+  /** What it is a standby of; left out: of nothing, and it has a database. */
+  of?: TestPostgres;
+}
+
+/** Makes one in a directory of its own below `parent`, and starts it. */
 export async function createPostgres(
   parent: string = tmpdir(),
-  { more = [], locale = 'C' }: { more?: string[][]; locale?: string } = {},
+  { more = [], locale = 'C', port = usualPort, of }: PostgresOptions = {},
 ): Promise<TestPostgres> {
   const programs = postgresPrograms();
   if (!programs) throw new Error(missingPostgres());
@@ -57,16 +69,18 @@ export async function createPostgres(
   const account = accountOf();
   if (account.uid !== undefined) chownSync(directory, account.uid, account.gid ?? 0);
   const data = join(directory, 'data');
-  const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', `--locale=${locale}`, '-N'];
-  execFileSync(join(programs, 'initdb'), ['-D', data, ...options, '--no-instructions'], {
-    ...account,
-    cwd: directory,
-    stdio: 'pipe',
-  });
+  const make = (program: string, options: string[]) =>
+    execFileSync(join(programs, program), ['-D', data, '-U', 'postgres', ...options], {
+      ...account,
+      cwd: directory,
+      stdio: 'pipe',
+    });
+  if (of) make('pg_basebackup', ['-h', of.directory, '-p', `${of.port}`, '-R', '-N', '-c', 'fast']);
+  else make('initdb', ['-A', 'trust', '-E', 'UTF8', `--locale=${locale}`, '-N', '--no-instructions']);
   let child: ChildProcess | undefined;
 
   async function start(): Promise<void> {
-    const all = [...settings, ['unix_socket_directories', directory], ...more];
+    const all = [...settings, ['unix_socket_directories', directory], ['port', `${port}`], ...more];
     const started = spawn(
       join(programs ?? '', 'postgres'),
       ['-D', data, ...all.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
@@ -98,7 +112,7 @@ export async function createPostgres(
   }
 
   async function ask(name: string, sql: string, values: unknown[] = []): Promise<unknown[]> {
-    const client = new pg.Client({ host: directory, user: 'postgres', database: name });
+    const client = new pg.Client({ host: directory, port, user: 'postgres', database: name });
     client.on('error', () => {});
     try {
       await client.connect();
@@ -109,13 +123,15 @@ export async function createPostgres(
   }
 
   await start();
-  await ask('postgres', `create database ${database}`);
+  if (!of) await ask('postgres', `create database ${database}`);
   return {
     directory,
+    port,
     get pid() {
       return child?.pid;
     },
-    url: (more = {}) => urlOf(directory, database, more),
+    url: (more = {}) =>
+      urlOf(directory, database, { ...(port !== usualPort && { host: `${directory}:${port}` }), ...more }),
     start,
     stop,
     query: async <Row>(sql: string, values?: unknown[]) => (await ask(database, sql, values)) as Row[],
