@@ -6,7 +6,7 @@
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · slow-disk.ts · organization.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · store.ts · slow-disk.ts · organization.ts
  *                        · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
@@ -31,6 +31,7 @@ import { createScratch, type Scratch } from './scratch.ts';
 import { benchSlowDisk } from './slow-disk.ts';
 import { benchSlurm } from './slurm.ts';
 import { benchStartUp } from './start-up.ts';
+import { benchStore } from './store.ts';
 import { type Report, table } from './table.ts';
 import { benchTabs } from './tabs.ts';
 import { benchWrites } from './writes.ts';
@@ -41,6 +42,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   http: benchHttp,
   members: benchMembers,
   writes: benchWrites,
+  store: benchStore,
   'slow-disk': benchSlowDisk,
   organization: benchOrganization,
   lab: benchLab,
