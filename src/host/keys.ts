@@ -74,7 +74,7 @@ function openInstallation({ config }: KeyOptions): Config {
 }
 
 async function openBeside({ dataDir, database }: Config): Promise<{ store: Store } & AsyncDisposable> {
-  const store = await openStore(dataDir, { beside: true, database });
+  const store = await openStore(dataDir, { beside: true, unchanged: true, database });
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 

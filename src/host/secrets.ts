@@ -105,7 +105,7 @@ async function open({ config: file }: SecretsOptions): Promise<{ store: Store } 
       `The keys of this installation are files in ${dataDir}, and nothing of them is in its database: see \`andromeda admin key list\`.`,
     );
   becomeOwnerOf(dataDir);
-  const store = await openStore(dataDir, { beside: true, database });
+  const store = await openStore(dataDir, { beside: true, unchanged: true, database });
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 

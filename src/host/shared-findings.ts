@@ -26,7 +26,7 @@ export async function* checkSharedDatabase(config: SharedConfig): AsyncGenerator
   const { dataDir, database, secrets } = config;
   const about = 'database';
   try {
-    const store = await openStore(dataDir, { beside: true, database });
+    const store = await openStore(dataDir, { beside: true, unchanged: true, database });
     try {
       yield ok(about, `${describePostgres(parsePostgresUrl(database))} answers.`);
       if (!secrets) return yield* checkKey(config);

@@ -66,6 +66,8 @@ export interface Store {
 export interface StoreOptions {
   /** Where a server of this version holds the directory, works next to it (for a short while, on the host). */
   beside?: boolean;
+  /** The schema of a PostgreSQL is to be there already, and is not changed; others may be serving from it. */
+  unchanged?: boolean;
   /** The one of its writes. */
   clock?: Clock;
   /** When access lapses; left out: never. */

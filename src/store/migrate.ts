@@ -27,7 +27,10 @@ export async function isMigrated(writer: Kysely<Schema>, steps: SchemaSteps = ow
 
 export async function requireMigrated(writer: Kysely<Schema>, steps?: SchemaSteps): Promise<void> {
   if (await isMigrated(writer, steps)) return;
-  throw new DomainError('invalid_state', 'The server that runs is of another version. Stop it first.');
+  throw new DomainError(
+    'invalid_state',
+    'The database is not as this version has it: it is new, or of a server of another version. Start a server of this version first.',
+  );
 }
 
 /** `name`: what the database is called in messages. A database that servers share may be a step further, where that says so. */

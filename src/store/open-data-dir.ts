@@ -1,7 +1,6 @@
 /** The database of a data directory: who may open it, and what it must be before anything is asked of it. */
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Kysely } from 'kysely';
 import { DomainError } from '../domain/error.ts';
 import type { Logger } from '../lib/log.ts';
 import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
@@ -10,7 +9,6 @@ import { faultMessage } from './fault.ts';
 import { refuseLost, refuseNotCopied } from './first-start.ts';
 import { lockDataDir } from './lock.ts';
 import { migrate, requireMigrated, type SchemaSteps } from './migrate.ts';
-import type { Schema } from './schema.ts';
 
 const databaseName = 'andromeda.db';
 
@@ -26,6 +24,7 @@ export interface DatabaseOptions {
   log?: Logger | undefined;
   stopping?: Promise<unknown> | undefined;
   schema?: SchemaSteps | undefined;
+  unchanged?: boolean | undefined;
   /** Of who copies the one database to the other: SQLite's file may lie beside a PostgreSQL that is empty. */
   isCopying?: boolean;
 }
@@ -73,16 +72,24 @@ async function openServer(
 ): Promise<Connections> {
   const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
   return prepared(connections, async () => {
-    const name = describePostgres(parsePostgresUrl(url));
-    const migrating = (db: Kysely<Schema>) =>
-      options.isMigrating
-        ? migrate(db, name, { isShared: true, steps: options.schema })
-        : requireMigrated(db, options.schema);
-    await connections.migrating(migrating);
-    if (!options.isCopying)
-      await refuseNotCopied(connections.reader, name, join(options.dataDir, databaseName));
+    if (options.unchanged) await requireMigrated(connections.reader, options.schema);
+    else await migrateShared(connections, describePostgres(parsePostgresUrl(url)), options);
     await connections.begin?.();
   });
+}
+
+async function migrateShared(
+  connections: Connections,
+  name: string,
+  options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
+): Promise<void> {
+  await connections.migrating((db) =>
+    options.isMigrating
+      ? migrate(db, name, { isShared: true, steps: options.schema })
+      : requireMigrated(db, options.schema),
+  );
+  if (!options.isCopying)
+    await refuseNotCopied(connections.reader, name, join(options.dataDir, databaseName));
 }
 
 async function prepared(connections: Connections, prepare: () => Promise<void>): Promise<Connections> {

@@ -40,6 +40,7 @@ export function createConnector(target: PostgresTarget): Connect {
   return async (options) => {
     if (failed && performance.now() < failed.until) throw failed.error;
     const reasons: string[] = [];
+    const states = new Set<string | undefined>();
     const hosts = [last, ...target.hosts.filter((host) => host !== last)].filter(
       (host) => host !== undefined,
     );
@@ -51,9 +52,12 @@ export function createConnector(target: PostgresTarget): Connect {
         return session;
       } catch (error) {
         reasons.push(`${addressOf(host)}: ${messageOf(error)}`);
+        states.add(error instanceof PostgresError ? error.sqlState : undefined);
       }
     }
-    const error = new PostgresError(reasons.join('; '), { isLost: true });
+    // What all of them say is no matter of one host.
+    const sqlState = states.size === 1 ? [...states][0] : undefined;
+    const error = new PostgresError(reasons.join('; '), { sqlState, isLost: true });
     failed = { until: performance.now() + restMs, error };
     throw error;
   };
@@ -163,8 +167,8 @@ function tlsFor(host: string, { sslMode, sslRootCert }: PostgresTarget): Connect
   };
 }
 
-/** What certificates must be of; undefined: those that everybody trusts. */
-function authorities(file: string | undefined): string | undefined {
+/** What certificates must be of; undefined: those that everybody trusts. Throws where the file cannot be read. */
+export function authorities(file: string | undefined): string | undefined {
   if (file === 'system') return undefined;
   const usual = join(homedir(), '.postgresql', 'root.crt');
   if (file !== undefined) return readFileSync(file, 'utf8');

@@ -2,12 +2,16 @@
  * Migrations on PostgreSQL: the same steps, which were written for SQLite first. What the two say differently is put into
  * PostgreSQL's words here: the type of whole numbers, and triggers.
  */
+
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
+import type { PostgresTarget } from '../../lib/postgres-url.ts';
 import type { Schema } from '../schema.ts';
 import type { Connect } from './postgres-connect.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import type { Listening } from './postgres-others.ts';
 import type { Result, Session } from './postgres-session.ts';
+import { asRefusal, type StartOptions, unusable } from './postgres-start.ts';
 
 /** Any number that no other program takes for its advisory locks; the second one is the schema's. */
 const lockClass = 1_634_626_675;
@@ -16,22 +20,56 @@ const versionTable = `
   create table if not exists store_version (one bigint primary key check (one = 1), version bigint not null);
   insert into store_version values (1, 0) on conflict do nothing`;
 
+export interface MigratingOptions extends StartOptions {
+  connect: Connect;
+  notifying: Listening['notifying'];
+  target: PostgresTarget;
+}
+
+const retryMs = 250;
+/** A server that brings the schema up to date is done sooner, for the most part. */
+const silentMs = 2_000;
+
 /**
  * Runs what brings the schema up to date, while no other server does. Once it changes something, writes wait for it; when
  * it is done, everything counts as changed.
  */
 export async function migrating<T>(
-  connect: Connect,
-  notifying: Listening['notifying'],
+  { connect, notifying, target, ...start }: MigratingOptions,
   body: (db: Kysely<Schema>) => Promise<T>,
 ): Promise<T> {
   const session = await connect({ use: 'migrating' });
   try {
-    await session.script(`select pg_advisory_lock(${lockClass}, hashtext(current_schema()))`);
+    await takeLock(session, target, start);
     await session.script(versionTable);
     return await body(kyselyFor(session, notifying));
+  } catch (error) {
+    throw asRefusal(error, target);
   } finally {
     await session.close();
+  }
+}
+
+/** Waits for the other server that has it, if there is one, but no longer than this one is to start. */
+async function takeLock(
+  session: Session,
+  target: PostgresTarget,
+  { log, stopping }: StartOptions,
+): Promise<void> {
+  const stopped = stopping?.then(() => 'stopped' as const);
+  const began = performance.now();
+  for (let isSaid = false; ; ) {
+    const question = `select pg_try_advisory_lock(${lockClass}, hashtext(current_schema())) as taken`;
+    const { rows } = await session.query(question);
+    if ((rows as { taken: boolean }[])[0]?.taken) return;
+    if (!isSaid && performance.now() - began > silentMs) {
+      isSaid = true;
+      log?.warn('database.away', {
+        message: 'Another server is bringing the database up to date (an advisory lock in pg_locks).',
+      });
+    }
+    if ((await Promise.race([wait(retryMs), ...(stopped ? [stopped] : [])])) === 'stopped')
+      throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
   }
 }
 

@@ -48,6 +48,8 @@ export function createPool({ size, connect }: { size: number; connect(): Promise
       },
       (error: unknown) => {
         connecting -= 1;
+        // The others are busy and not away: whoever waits gets one of them.
+        if (all.size > 0) return;
         // All of them would hear the same.
         for (const one of waiting.splice(0)) settle(one).reject(error);
       },

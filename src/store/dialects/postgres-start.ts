@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import { describePostgres, type PostgresTarget } from '../../lib/postgres-url.ts';
-import type { Connect } from './postgres-connect.ts';
+import { authorities, type Connect } from './postgres-connect.ts';
 import { PostgresError } from './postgres-fault.ts';
 import type { Session } from './postgres-session.ts';
 
@@ -27,6 +27,7 @@ export async function connectFirst(
   target: PostgresTarget,
   { log, stopping }: StartOptions,
 ): Promise<Session> {
+  requireAuthorities(target);
   let said: string | undefined;
   const stopped = stopping?.then(() => 'stopped' as const);
   for (;;) {
@@ -45,6 +46,31 @@ export async function connectFirst(
         throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
     }
   }
+}
+
+/** Throws `invalid_state` where the file of authorities cannot be read: that is for an operator to mend. */
+function requireAuthorities(target: PostgresTarget): void {
+  if (target.sslMode === 'disable') return;
+  try {
+    authorities(target.sslRootCert);
+  } catch (error) {
+    throw unusable(target, `sslrootcert: ${(error as Error).message}`, 'invalid_state');
+  }
+}
+
+/** An error at the start, in words where it says that the user may not do what has to be done there. */
+export function asRefusal(error: unknown, target: PostgresTarget): unknown {
+  if (!(error instanceof PostgresError)) return error;
+  const { sqlState, message } = error;
+  if (sqlState === '42501')
+    return unusable(
+      target,
+      `${message}. Its user has to own it: alter database "${target.database}" owner to "${target.user}"`,
+      'invalid_state',
+    );
+  // Of a standby, a connection would not have been made.
+  if (sqlState === '25006') return unusable(target, `it takes no writes: ${message}`, 'invalid_state');
+  return error;
 }
 
 /** Throws `invalid_state` in words where it cannot be used; what an operator should know goes into the log. */
@@ -116,7 +142,7 @@ function isC({ provider, collation, locale }: State): boolean {
   return collation === 'C' || collation === 'POSIX';
 }
 
-function unusable(
+export function unusable(
   target: PostgresTarget,
   reason: string,
   code: 'invalid_state' | 'service_unavailable',

@@ -14,7 +14,13 @@ import { migrating } from './postgres-migrations.ts';
 import { Listening } from './postgres-others.ts';
 import { createPool, type Pool } from './postgres-pool.ts';
 import type { Result, Session } from './postgres-session.ts';
-import { connectFirst, prepareSchema, requireUsable, type StartOptions } from './postgres-start.ts';
+import {
+  asRefusal,
+  connectFirst,
+  prepareSchema,
+  requireUsable,
+  type StartOptions,
+} from './postgres-start.ts';
 import { Writes } from './postgres-writes.ts';
 import { removeQueries, setQueries } from './queries.ts';
 
@@ -38,6 +44,8 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   try {
     await requireUsable(first, target, options.log);
     schema = await prepareSchema(first, target);
+  } catch (error) {
+    throw asRefusal(error, target);
   } finally {
     await first.close();
   }
@@ -58,7 +66,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     reader,
     readSnapshot: (body) => snapshot(forMoments, body),
     transact: (body, options) => writes.transact(body, options),
-    migrating: (body) => migrating(connect, notifying, body),
+    migrating: (body) => migrating({ ...options, connect, notifying, target }, body),
     begin: () => listening.begin(),
     others: {
       announce: (db, changes) => writes.announce(db, changes),
