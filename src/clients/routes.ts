@@ -112,9 +112,13 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
     if (unexpected) options.log.error('clients.failed', { path: request.path, error });
     for (const name of ['ETag', 'Content-Disposition', 'Last-Modified', 'Accept-Ranges', 'Content-Length'])
       response.removeHeader(name);
+    // A slot for a download takes longer to become free than other things do.
+    const later = response.hasHeader('Retry-After')
+      ? { 'Retry-After': response.getHeader('Retry-After') }
+      : {};
     response
       .status(status)
-      .set({ 'Cache-Control': 'no-store', ...headers })
+      .set({ 'Cache-Control': 'no-store', ...headers, ...later })
       .json(body);
   });
   return app;
