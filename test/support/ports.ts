@@ -12,9 +12,22 @@ export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   while (ports.length < count) {
     next = next >= last ? first : next + 1;
-    if (next !== blocked && (await isFree(next))) ports.push(next);
+    if (next !== blocked && (await claim(next)) && (await isFree(next))) ports.push(next);
   }
   return ports;
+}
+
+/**
+ * Takes a port for this process until it ends, among all that ask here: another one would find it free until whoever it is for
+ * listens there. The name is in Linux's abstract namespace, which leaves no file behind (unix(7)).
+ */
+function claim(port: number): Promise<boolean> {
+  if (process.platform !== 'linux') return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const holder = createServer();
+    holder.once('error', () => resolve(false));
+    holder.listen(`\0andromeda-test-port-${port}`, () => resolve(true)).unref();
+  });
 }
 
 function isFree(port: number): Promise<boolean> {
