@@ -3,7 +3,6 @@
  * PostgreSQL's words here: the type of whole numbers, and triggers.
  */
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { PostgresTarget } from '../../lib/postgres-url.ts';
 import type { Schema } from '../schema.ts';
@@ -11,7 +10,7 @@ import type { Connect } from './postgres-connect.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import type { Listening } from './postgres-others.ts';
 import type { Result, Session } from './postgres-session.ts';
-import { asRefusal, type StartOptions, unusable } from './postgres-start.ts';
+import { asRefusal, type StartOptions, waitUnlessStopped } from './postgres-start.ts';
 
 /** Any number that no other program takes for its advisory locks; the second one is the schema's. */
 const lockClass = 1_634_626_675;
@@ -56,7 +55,6 @@ async function takeLock(
   target: PostgresTarget,
   { log, stopping }: StartOptions,
 ): Promise<void> {
-  const stopped = stopping?.then(() => 'stopped' as const);
   const began = performance.now();
   for (let isSaid = false; ; ) {
     const question = `select pg_try_advisory_lock(${lockClass}, hashtext(current_schema())) as taken`;
@@ -68,8 +66,7 @@ async function takeLock(
         message: 'Another server is bringing the database up to date (an advisory lock in pg_locks).',
       });
     }
-    if ((await Promise.race([wait(retryMs), ...(stopped ? [stopped] : [])])) === 'stopped')
-      throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
+    await waitUnlessStopped(retryMs, target, stopping);
   }
 }
 

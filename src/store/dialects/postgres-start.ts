@@ -29,7 +29,6 @@ export async function connectFirst(
 ): Promise<Session> {
   requireAuthorities(target);
   let said: string | undefined;
-  const stopped = stopping?.then(() => 'stopped' as const);
   for (;;) {
     try {
       const session = await connect({ use: 'reading' });
@@ -42,10 +41,20 @@ export async function connectFirst(
         throw unusable(target, message, isRefused ? 'invalid_state' : 'service_unavailable');
       if (message !== said) log.warn('database.away', { message });
       said = message;
-      if ((await Promise.race([wait(retryMs), ...(stopped ? [stopped] : [])])) === 'stopped')
-        throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
+      await waitUnlessStopped(retryMs, target, stopping);
     }
   }
+}
+
+/** Throws `service_unavailable` where the server is to stop instead. */
+export async function waitUnlessStopped(
+  ms: number,
+  target: PostgresTarget,
+  stopping: StartOptions['stopping'],
+): Promise<void> {
+  const stopped = stopping?.then(() => 'stopped' as const);
+  if ((await Promise.race([wait(ms), ...(stopped ? [stopped] : [])])) === 'stopped')
+    throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
 }
 
 /** Throws `invalid_state` where the file of authorities cannot be read: that is for an operator to mend. */
@@ -142,7 +151,7 @@ function isC({ provider, collation, locale }: State): boolean {
   return collation === 'C' || collation === 'POSIX';
 }
 
-export function unusable(
+function unusable(
   target: PostgresTarget,
   reason: string,
   code: 'invalid_state' | 'service_unavailable',
