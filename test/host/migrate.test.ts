@@ -1,6 +1,6 @@
 /** `andromeda migrate` on a real PostgreSQL: there and back, cut off, refused; and dumps of that database, put back. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -26,6 +26,7 @@ import {
   postgresPrograms,
   type TestPostgres,
 } from '../support/postgres-server.ts';
+import { beginProgram, runProgram } from '../support/program.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -81,27 +82,8 @@ async function prepare(t: TestContext) {
   };
 }
 
-const main = join(import.meta.dirname, '../../src/main.ts');
-
-function begin(...args: string[]): ChildProcess {
-  return spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
-  const child = begin(...args);
-  let [out, err] = ['', ''];
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    out += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    err += text;
-  });
-  const [status] = await once(child, 'close');
-  return { status, out, err };
-}
-
 const migrate = (to: 'sqlite' | 'postgres', config: string) =>
-  run('migrate', '--from', to === 'sqlite' ? 'postgres' : 'sqlite', '--to', to, '--config', config);
+  runProgram('migrate', '--from', to === 'sqlite' ? 'postgres' : 'sqlite', '--to', to, '--config', config);
 
 const hashOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
@@ -232,7 +214,7 @@ test('kill -9 while it copies leaves the source as it is and the target empty; t
     return Number(row?.count) > 0;
   };
   for (const direction of ['postgres', 'sqlite'] as const) {
-    const child = begin(
+    const child = beginProgram(
       'migrate',
       '--from',
       direction === 'sqlite' ? 'postgres' : 'sqlite',
@@ -273,7 +255,7 @@ test('refused in words: a service that runs, no database named, no key, one kind
   assert.match(held.err, /Another Andromeda serves from .*Stop that one first/);
   await store.close();
   // A service that began anew here would know nobody.
-  const started = await run('serve', '--config', shared);
+  const started = await runProgram('serve', '--config', shared);
   assert.equal(started.status, 78, started.err);
   assert.match(
     `${started.out}${started.err}`,
@@ -290,7 +272,7 @@ test('refused in words: a service that runs, no database named, no key, one kind
   const settings = readFileSync(shared, 'utf8');
   writeFileSync(shared, settings.replace(/secretsKeyFile.*\n/, ''));
   assert.match((await migrate('postgres', shared)).err, /Name the key as secretsKeyFile/);
-  const same = await run('migrate', '--from', 'sqlite', '--to', 'sqlite', '--config', shared);
+  const same = await runProgram('migrate', '--from', 'sqlite', '--to', 'sqlite', '--config', shared);
   assert.equal(same.status, 2);
   assert.match(same.err, /--from and --to are both sqlite/);
 });
@@ -334,7 +316,7 @@ test('a dump, put into a new database, serves; andromeda backup says what to use
     ['restore', at('x')],
     ['restore', '--drill'],
   ]) {
-    const { status, err } = await run(...args, '--config', restored);
+    const { status, err } = await runProgram(...args, '--config', restored);
     assert.equal(status, 1, args.join(' '));
     assert.match(err, /The database is a PostgreSQL, for which there is pg_dump.*secrets key/);
   }

@@ -1,7 +1,5 @@
 /** Two servers on one real PostgreSQL: the same keys, changes of them known to both, and what protects them. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
@@ -15,6 +13,7 @@ import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
+import { runProgram } from '../support/program.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -23,21 +22,6 @@ before(async () => {
 });
 after(() => postgres?.[Symbol.asyncDispose]());
 let schemas = 0;
-
-const main = join(import.meta.dirname, '../../src/main.ts');
-
-async function run(...args: string[]): Promise<{ status: number; out: string; err: string }> {
-  const child: ChildProcess = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let [out, err] = ['', ''];
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    out += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    err += text;
-  });
-  const [status] = await once(child, 'close');
-  return { status, out, err };
-}
 
 /** An installation of two servers, neither of which runs yet. */
 async function prepare(t: TestContext) {
@@ -89,32 +73,32 @@ test('a key of the secrets is made once; without it, or with another, serve ends
   skip,
 }, async (t) => {
   const { at, one, start, stop } = await prepare(t);
-  const made = await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  const made = await runProgram('admin', 'secrets', 'new-key', at('secrets.key'));
   assert.deepEqual([made.status, made.err], [0, '']);
   assert.equal(statSync(at('secrets.key')).mode & 0o777, 0o600);
   const key = readFileSync(at('secrets.key'), 'utf8');
   assert.ok(!made.out.includes(key.trim()));
-  const again = await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  const again = await runProgram('admin', 'secrets', 'new-key', at('secrets.key'));
   assert.equal(again.status, 1);
   assert.match(again.err, /is there already, and is not replaced/);
   assert.equal(readFileSync(at('secrets.key'), 'utf8'), key);
 
   const settings = readFileSync(one.file, 'utf8');
   writeFileSync(one.file, settings.replace(/secretsKeyFile.*\n/, ''));
-  const without = await run('serve', '--config', one.file);
+  const without = await runProgram('serve', '--config', one.file);
   assert.equal(without.status, 78);
   assert.match(without.err, /andromeda admin secrets new-key FILE.*secretsKeyFile/);
   writeFileSync(one.file, settings);
 
   const { gatewayFingerprint } = await start(one.file);
   await stop(one.file);
-  await run('admin', 'secrets', 'new-key', at('other.key'));
+  await runProgram('admin', 'secrets', 'new-key', at('other.key'));
   writeFileSync(at('secrets.key'), readFileSync(at('other.key')));
-  const wrong = await run('serve', '--config', one.file);
+  const wrong = await runProgram('serve', '--config', one.file);
   assert.equal(wrong.status, 78);
   assert.match(wrong.err, /are encrypted with the key [0-9a-f]{16}, and .*secrets\.key holds [0-9a-f]{16}/);
   writeFileSync(at('secrets.key'), key);
-  const listed = await run('admin', 'secrets', 'list', '--config', one.file);
+  const listed = await runProgram('admin', 'secrets', 'list', '--config', one.file);
   assert.equal(listed.status, 0, listed.err);
   assert.match(listed.out, /^NAME +VERSION +KEY +MADE +CHANGED\naudit +1 +[0-9a-f]{16} /);
   for (const name of ['gateway-client', 'gateway-host', 'issuer'])
@@ -127,7 +111,7 @@ test('the issuer’s keys are changed on one server, and every server signs and 
   skip,
 }, async (t) => {
   const { at, one, two, issuerUrl, start } = await prepare(t);
-  await run('admin', 'secrets', 'new-key', at('secrets.key'));
+  await runProgram('admin', 'secrets', 'new-key', at('secrets.key'));
   const [first, second] = [await start(one.file), await start(two.file)];
   assert.equal(first.gatewayFingerprint, second.gatewayFingerprint);
   const published = async (address: string) => {
@@ -137,7 +121,7 @@ test('the issuer’s keys are changed on one server, and every server signs and 
   const onBoth = async () => [await published(one.jwks), await published(two.jwks)];
   const [before] = await published(one.jwks);
   const key = (step: string, ...more: string[]) =>
-    run('admin', 'key', step, 'issuer', ...more, '--config', two.file);
+    runProgram('admin', 'key', step, 'issuer', ...more, '--config', two.file);
   const announced = await key('announce');
   assert.deepEqual([announced.status, announced.err], [0, '']);
   assert.match(announced.out, /every server takes it up by itself/);
@@ -161,26 +145,36 @@ test('the issuer’s keys are changed on one server, and every server signs and 
   assert.match(early.err, new RegExp(`What was signed with ${before} is good until`));
 
   // Of the gateway's keys, each server is the last to know until it is reloaded.
-  const host = (step: string) => run('admin', 'key', step, 'host', '--config', one.file);
+  const host = (step: string) => runProgram('admin', 'key', step, 'host', '--config', one.file);
   assert.match((await host('announce')).out, /on every server, one after the other/);
   assert.match((await host('switch')).err, /has not taken up the next key yet/);
 });
 
 test('another key takes the place of that of the secrets while servers run', { skip }, async (t) => {
   const { at, one, two, start, stop } = await prepare(t);
-  for (const name of ['secrets.key', 'next.key']) await run('admin', 'secrets', 'new-key', at(name));
+  for (const name of ['secrets.key', 'next.key']) await runProgram('admin', 'secrets', 'new-key', at(name));
   const [old, next] = [readFileSync(at('secrets.key'), 'utf8'), readFileSync(at('next.key'), 'utf8')];
   const { gatewayFingerprint } = await start(one.file);
   writeFileSync(at('old.key'), old, { mode: 0o600 });
   writeFileSync(at('secrets.key'), `${old}${next}`);
   const rotate = () =>
-    run('admin', 'secrets', 'rotate', '--from', at('old.key'), '--to', at('next.key'), '--config', one.file);
+    runProgram(
+      'admin',
+      'secrets',
+      'rotate',
+      '--from',
+      at('old.key'),
+      '--to',
+      at('next.key'),
+      '--config',
+      one.file,
+    );
   const rotated = await rotate();
   assert.deepEqual([rotated.status, rotated.err], [0, '']);
   assert.match(rotated.out, /^\d+ of \d+ secrets were encrypted anew/);
   assert.match((await rotate()).out, /^All \d+ secrets were encrypted with the key/);
   // One that started before, with the old key alone, and reads its file again; and one that starts with both.
-  const held = await run('admin', 'key', 'announce', 'issuer', '--config', one.file);
+  const held = await runProgram('admin', 'key', 'announce', 'issuer', '--config', one.file);
   assert.deepEqual([held.status, held.err], [0, '']);
   assert.equal((await start(two.file)).gatewayFingerprint, gatewayFingerprint);
   await stop(two.file);
