@@ -307,9 +307,28 @@ test('a control plane that is not ready leaves the cluster provisioning', async 
   assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
 });
 
+/** A loop that hears of the changes that a test announces, and of no others. */
+async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Logger) {
+  let notify: (changes: Change[]) => void = () => {};
+  const loop = await startSyncLoop({
+    store: {
+      ...store,
+      onChange(listener) {
+        notify = (changes) => listener(changes, { from });
+        return () => {};
+      },
+    },
+    drivers: { slurm: async () => new HandMade(), kubernetes: noKubernetes },
+    subjectIssuer: undefined,
+    intervalMs: 3_600_000,
+    log,
+    now: Date.now,
+  });
+  return { loop, notify };
+}
+
 test('a change at the very end of a pass brings the next one', async () => {
   await using opened = await openTestStore(lab);
-  let notify: (changes: Change[]) => void = () => {};
   let passes = 0;
   let changesAfter: number | undefined;
   const log = createLogger('debug', (line) => {
@@ -324,20 +343,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     .selectAll()
     .where('name', '=', 'alpha')
     .execute();
-  const loop = await startSyncLoop({
-    store: {
-      ...opened.store,
-      onChange(listener) {
-        notify = (changes) => listener(changes, { from: 'here' });
-        return () => {};
-      },
-    },
-    drivers: { slurm: async () => new HandMade(), kubernetes: noKubernetes },
-    subjectIssuer: undefined,
-    intervalMs: 3_600_000,
-    log,
-    now: Date.now,
-  });
+  const { loop, notify } = await startAnnounced(opened.store, 'here', log);
   try {
     // What the first pass itself changed may bring a second one.
     await new Promise((done) => setTimeout(done, 300));
@@ -355,26 +361,12 @@ test('a change at the very end of a pass brings the next one', async () => {
 
 test('where everything may have changed, clusters that nobody announced are found, and all are looked at', async () => {
   await using opened = await openTestStore();
-  let notify: (changes: Change[]) => void = () => {};
   const passed: string[] = [];
   const log = createLogger('debug', (line) => {
     const { event, cluster } = JSON.parse(line);
     if (event === 'sync.passed') passed.push(cluster);
   });
-  const loop = await startSyncLoop({
-    store: {
-      ...opened.store,
-      onChange(listener) {
-        notify = (changes) => listener(changes, { from: 'elsewhere' });
-        return () => {};
-      },
-    },
-    drivers: { slurm: async () => new HandMade(), kubernetes: noKubernetes },
-    subjectIssuer: undefined,
-    intervalMs: 3_600_000,
-    log,
-    now: Date.now,
-  });
+  const { loop, notify } = await startAnnounced(opened.store, 'elsewhere', log);
   try {
     // As another server would.
     await createInstallation(opened.store, lab, 'test');
