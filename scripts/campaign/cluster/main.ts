@@ -10,6 +10,7 @@
  * The exit status is 1 when something does not hold. `--slack` multiplies every limit of time, for machines that do much else;
  * with `--logs DIR` the servers' logs stay.
  */
+import { mkdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { findFaultsBy } from '../check.ts';
 import { measureWrites } from './capacity.ts';
@@ -88,6 +89,7 @@ export async function runCluster(args: string[]): Promise<number> {
   const began = performance.now();
   const say = (sentence: string) =>
     console.log(`${((performance.now() - began) / 1_000).toFixed(1).padStart(6)}  ${sentence}`);
+  if (values.logs !== undefined) mkdirSync(values.logs, { recursive: true });
   const lines = await run(sizes, { chosen: new Set(chosen), slack, logs: values.logs, say });
   console.log(`\n${formatLines(lines)}`);
   return lines.every(({ holds }) => holds) ? 0 : 1;
