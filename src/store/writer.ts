@@ -46,6 +46,8 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
     const together = await outcomeOf(
       transact(
         async (db) => {
+          // Where it is run again, on another connection, nothing of the first time is there.
+          waiting.unshift(...joined.splice(0));
           const outcomes: PromiseSettledResult<unknown>[] = [];
           const until = performance.now() + longestMs;
           for (let next = waiting[0]; next && joined.length < most; next = waiting[0]) {
@@ -66,6 +68,11 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
         const outcome = together.value[index];
         if (outcome) one.settle(outcome);
       }
+      return;
+    }
+    // It did not begin: whoever waits would only wait for the same again.
+    if (joined.length === 0) {
+      for (const one of waiting.splice(0)) one.settle(together);
       return;
     }
     // Tried again, each of them would wait as long as all did, or be made twice.

@@ -81,6 +81,28 @@ test('a write whose connection is cut before it is committed is made on another 
   assert.equal(await store.write(count), start + 4, 'idle connections were cut');
 });
 
+test('writes that share a commit whose connection is cut before it are all made, each once', {
+  skip,
+}, async (t) => {
+  const store = await open(t, direct);
+  const start = await counted(store);
+  let runs = 0;
+  const writes = [1, 2, 3, 4].map((number) =>
+    store.write(async (tx) => {
+      const value = await count(tx);
+      if (number === 3 && ++runs === 1) await endConnections("state = 'idle in transaction'");
+      return value;
+    }),
+  );
+  const values = await Promise.all(writes);
+  assert.deepEqual(
+    values,
+    [1, 2, 3, 4].map((more) => start + more),
+  );
+  assert.equal(await counted(store), start + 4);
+  assert.equal(runs, 2);
+});
+
 test('of a commit whose answer is lost, it is asked what became of it', { skip }, async (t) => {
   const proxy = await startProxy(t, join(postgres.directory, '.s.PGSQL.5432'));
   const store = await open(
@@ -116,10 +138,13 @@ test('while PostgreSQL is away, everything is refused at once in words; when it 
     if (changes.some((change) => 'everything' in change)) everything += 1;
   });
   await postgres.stop('SIGQUIT');
-  await assert.rejects(store.write(count), {
-    code: 'service_unavailable',
-    message: /takes no writes at the moment/,
-  });
+  const refused = [1, 2, 3].map(() =>
+    assert.rejects(store.write(count), {
+      code: 'service_unavailable',
+      message: /takes no writes at the moment/,
+    }),
+  );
+  await Promise.all(refused);
   await assert.rejects(counted(store), { code: 'service_unavailable', message: /cannot be reached/ });
   await assert.rejects(
     store.readSnapshot((db) => counted({ ...store, read: db })),
