@@ -6,8 +6,8 @@
  * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · store.ts · slow-disk.ts · organization.ts
- *                        · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · store.ts · engines.ts · slow-disk.ts
+ *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
@@ -20,6 +20,7 @@ import { benchBusy } from './busy.ts';
 import { benchConnect } from './connect.ts';
 import { benchCopy } from './copy.ts';
 import { benchEcho } from './echo.ts';
+import { benchEngines } from './engines.ts';
 import { benchExecutable } from './executable.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
@@ -43,6 +44,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   members: benchMembers,
   writes: benchWrites,
   store: benchStore,
+  engines: benchEngines,
   'slow-disk': benchSlowDisk,
   organization: benchOrganization,
   lab: benchLab,

@@ -1,5 +1,6 @@
 /** The service as people run it: `scripts/andromeda serve` in a process of its own, on free ports. */
 import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -21,6 +22,8 @@ export interface Service {
 interface ServiceOptions {
   lab: object;
   issuer?: string;
+  /** The URL of a PostgreSQL; left out: SQLite. */
+  database?: string | undefined;
   /** Where the web console is, and the client that it is at the issuer. */
   console?: { url: string; clientId: string; clientSecretFile: string };
 }
@@ -28,13 +31,14 @@ interface ServiceOptions {
 /** Writes a configuration into `dir` and says how to run it. `issuer` left out: the embedded one. */
 export async function configureService(
   dir: string,
-  { lab, issuer, console: page }: ServiceOptions,
+  { lab, issuer, database, console: page }: ServiceOptions,
 ): Promise<Service> {
   const [platform = 0, business = 0, gateway = 0, embedded = 0] = await freePorts(4);
   const at = (port: number) => ({ listen: `127.0.0.1:${port}` });
   const { url: _url, ...client } = page ?? { url: '' };
   const config = {
     dataDir: './data',
+    ...(database !== undefined && { database, secretsKeyFile: 'secrets.key' }),
     platform: at(platform),
     business: at(business),
     gateway: at(gateway),
@@ -45,6 +49,7 @@ export async function configureService(
     log: { level: 'warn' },
     seed: './lab.yaml',
   };
+  writeFileSync(join(dir, 'secrets.key'), randomBytes(32).toString('base64'), { mode: 0o600 });
   // JSON is YAML.
   writeFileSync(join(dir, 'andromeda.yaml'), JSON.stringify(config));
   writeFileSync(join(dir, 'lab.yaml'), JSON.stringify(lab));

@@ -17,7 +17,7 @@ const seconds = 1;
 const warming = 1;
 const atOnce = 8;
 /** What a run of tests leaves out, and no installation. */
-const durable = ['fsync', 'full_page_writes', 'synchronous_commit'].map((name) => [name, 'on']);
+export const durable = ['fsync', 'full_page_writes', 'synchronous_commit'].map((name) => [name, 'on']);
 
 export async function benchStore(scratch: Scratch): Promise<Report> {
   const missing = missingPostgres();
