@@ -70,6 +70,7 @@ async function connectTo(
 ): Promise<Session> {
   const client = await openClient(host, target);
   const session = createSession(client, { events, patient: use === 'migrating' });
+  const late = setTimeout(() => session.destroy(), connectMs);
   try {
     const all = {
       standard_conforming_strings: 'on',
@@ -84,6 +85,8 @@ async function connectTo(
   } catch (error) {
     session.destroy();
     throw error;
+  } finally {
+    clearTimeout(late);
   }
 }
 

@@ -62,7 +62,11 @@ export class Listening {
       onNotification: (text) => this.#receive(text),
       onEnd: () => void this.#reopen(),
     });
-    const results = await session.script(`listen "${channel}"; select version from store_version`);
+    const listen = `listen "${channel}"; select version from store_version`;
+    const results = await session.script(listen).catch((error: unknown) => {
+      session.destroy();
+      throw error;
+    });
     this.#heard = lastRow<{ version: number }>(results)?.version ?? 0;
     this.#asked = this.#heard;
     if (this.#closing.signal.aborted) return session.close();

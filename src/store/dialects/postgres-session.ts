@@ -14,7 +14,7 @@ export interface Session {
   query(sql: string, parameters?: readonly unknown[]): Promise<Result>;
   /** Runs statements without parameters, at once; what each of them came to. */
   script(sql: string): Promise<Result[]>;
-  /** Ends it, and fails what runs, where an answer has been waited for so long. */
+  /** Ends it, and fails what runs, where nothing was heard of the server for so long. */
   endIfSilent(ms: number): void;
   /** Fails what runs. */
   destroy(): void;
@@ -26,15 +26,23 @@ export function lastRow<Row>(results: readonly Result[]): Row | undefined {
   return results.at(-1)?.rows[0] as Row | undefined;
 }
 
+export interface Warning {
+  message: string;
+  /** Where in PostgreSQL it comes from. */
+  routine: string | undefined;
+}
+
 export interface SessionEvents {
   onNotification?(payload: string): void;
-  onWarning?(message: string): void;
+  onWarning?(warning: Warning): void;
   onEnd?(): void;
 }
 
 /** How long an answer is waited for where nothing else is said: a host that is gone sends nothing, and says nothing of it. */
 const silentMs = 30_000;
 const betweenChecksMs = 5_000;
+/** A host that is gone does not say that it has heard of the end. */
+const closeMs = 1_000;
 
 /** Names of statements, the same on each connection. Their texts are bounded by the code; IN lists of many lengths are not. */
 const names = new Map<string, string>();
@@ -56,10 +64,10 @@ export function createSession(
 ): Session {
   let isOpen = true;
   let waiting = 0;
-  let since = 0;
+  let since = performance.now();
   let last = Promise.resolve();
   const checks = setInterval(() => {
-    if (!patient) session.endIfSilent(silentMs);
+    if (!patient && waiting > 0) session.endIfSilent(silentMs);
   }, betweenChecksMs).unref();
 
   function end(): void {
@@ -73,7 +81,7 @@ export function createSession(
   client.on('error', end);
   client.on('end', end);
   client.on('notification', ({ payload }) => events.onNotification?.(payload ?? ''));
-  client.on('notice', ({ message }) => events.onWarning?.(message ?? ''));
+  client.on('notice', ({ message = '', routine }) => events.onWarning?.({ message, routine }));
 
   /** One after the other, as the server does them. */
   async function answered<T>(run: () => Promise<T>): Promise<T> {
@@ -113,18 +121,24 @@ export function createSession(
         return (Array.isArray(results) ? results : [results]) as Result[];
       }),
     endIfSilent(ms) {
-      if (waiting > 0 && performance.now() - since >= ms) session.destroy();
+      if (performance.now() - since >= ms) session.destroy();
     },
     destroy() {
       end();
       // Its `end` would wait for what runs.
-      (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+      cut(client);
     },
     async close() {
       if (!isOpen) return;
       end();
+      const late = setTimeout(() => cut(client), closeMs);
       await client.end().catch(() => {});
+      clearTimeout(late);
     },
   };
   return session;
+}
+
+function cut(client: pg.Client): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

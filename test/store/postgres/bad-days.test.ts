@@ -105,10 +105,7 @@ test('writes that share a commit whose connection is cut before it are all made,
 
 test('of a commit whose answer is lost, it is asked what became of it', { skip }, async (t) => {
   const proxy = await startProxy(t, join(postgres.directory, '.s.PGSQL.5432'));
-  const store = await open(
-    t,
-    (schema) => `postgres://postgres@127.0.0.1:${proxy.port}/andromeda?sslmode=disable&schema=${schema}`,
-  );
+  const store = await open(t, (schema) => through(schema, proxy));
   const start = await counted(store);
   // The question reaches PostgreSQL, and its answer nobody.
   proxy.cutAnswerTo('; commit');
@@ -159,6 +156,55 @@ test('while PostgreSQL is away, everything is refused at once in words; when it 
   await eventually(async () => everything, Boolean);
 });
 
+const through = (schema: string, ...proxies: Proxy[]) =>
+  `postgres://postgres@${proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')}/andromeda?sslmode=disable&schema=${schema}`;
+
+test('a host that falls silent holds up nobody for long, and is used again when it speaks; the next one is taken meanwhile', {
+  skip,
+}, async (t) => {
+  const socket = join(postgres.directory, '.s.PGSQL.5432');
+  const [only, former, next] = [
+    await startProxy(t, socket),
+    await startProxy(t, socket),
+    await startProxy(t, socket),
+  ];
+  const alone = await open(t, (schema) => through(schema, only));
+  const withNext = await open(t, (schema) => through(schema, former, next));
+  const [start, other] = [await counted(alone), await counted(withNext)];
+  assert.equal(await alone.write(count), start + 1);
+  assert.equal(await withNext.write(count), other + 1);
+  only.freeze();
+  former.freeze();
+  const unavailable = { code: 'service_unavailable' };
+  await Promise.all([
+    assert.rejects(alone.write(count), unavailable),
+    assert.rejects(counted(alone), unavailable),
+    assert.rejects(
+      alone.readSnapshot((read) => counted({ ...alone, read })),
+      unavailable,
+    ),
+    assert.rejects(alone.messages.send('greeting', {}), unavailable),
+    eventually(
+      () => withNext.write(count).catch(() => 0),
+      (value) => value > 0,
+    ),
+    eventually(
+      () => counted(withNext).catch(() => 0),
+      (value) => value > 0,
+    ),
+    // One that starts finds the next one as well.
+    open(t, (schema) => through(schema, former, next)),
+  ]);
+  only.thaw();
+  const value = await eventually(
+    () => alone.write(count).catch(() => 0),
+    (one) => one > 0,
+  );
+  // What was refused was not made: it had not come to its commit.
+  assert.equal(value, start + 2);
+  assert.equal(await eventually(() => counted(alone).catch(() => 0), Boolean), start + 2);
+});
+
 test('a server that stands still with the lock of writes loses it, and what it wrote with it', {
   skip,
 }, async (t) => {
@@ -199,19 +245,25 @@ interface Proxy {
   /** Passes on what has this text in it, and cuts instead of answering. */
   cutAnswerTo(text: string): void;
   cutBefore(text: string): void;
+  /** Takes connections and passes nothing on, as a host that is gone, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
 }
 
 /** Between a store and a socket of PostgreSQL, with a hand on the wire. */
 async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
   const sockets = new Set<Socket>();
   let cuts = 0;
+  let isFrozen = false;
   let cutting: { text: string; isSeen: boolean } | undefined;
   const server = createServer((client) => {
     const upstream = connect(socket);
     for (const one of [client, upstream]) {
       sockets.add(one);
+      if (isFrozen) one.pause();
       one.on('error', () => {});
       one.on('close', () => {
+        sockets.delete(one);
         client.destroy();
         upstream.destroy();
       });
@@ -249,6 +301,14 @@ async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
     },
     cutBefore: (text) => {
       cutting = { text, isSeen: false };
+    },
+    freeze() {
+      isFrozen = true;
+      for (const one of sockets) one.pause();
+    },
+    thaw() {
+      isFrozen = false;
+      for (const one of sockets) one.resume();
     },
   };
 }

@@ -1,15 +1,17 @@
 /** A PostgreSQL with a streaming standby: which of several hosts is taken, what the log says of it, and a switchover. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
 import { appendAuditEntry } from '../../../src/store/audit.ts';
 import { createConnector } from '../../../src/store/dialects/postgres-connect.ts';
 import { requireUsable } from '../../../src/store/dialects/postgres-start.ts';
-import { openStore } from '../../../src/store/index.ts';
+import { openStore, type Store, type Tx } from '../../../src/store/index.ts';
 import { systemUserId } from '../../../src/store/people.ts';
+import { createReadinessCheck } from '../../../src/store/readiness.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -79,6 +81,115 @@ test('a clock that is off is warned of', { skip }, async (t) => {
   const line = (await warnings()).find(({ event }) => event === 'database.clock');
   assert.equal(Math.round(Number(line?.['differsMs']) / 600_000), 6);
 });
+
+async function openHere(t: TestContext, schema: string): Promise<Store> {
+  const directory = temporaryDirectory();
+  const store = await openStore(directory.path, { database: `${urlOf(socketOf(primary))}&schema=${schema}` });
+  t.after(async () => {
+    await store.close();
+    directory[Symbol.dispose]();
+  });
+  return store;
+}
+
+/** Adds one to what a write before it left. */
+async function count({ db }: Tx): Promise<number> {
+  const { value } = await db
+    .updateTable('counters')
+    .set((eb) => ({ value: eb('value', '+', 1) }))
+    .where('name', '=', 'uid')
+    .returning('value')
+    .executeTakeFirstOrThrow();
+  return value;
+}
+
+const counted = async ({ read }: Store) =>
+  (await read.selectFrom('counters').select('value').where('name', '=', 'uid').executeTakeFirstOrThrow())
+    .value;
+
+/** Commits that wait for a standby. */
+const waitingCommits = () =>
+  primary.query<{ pid: number }>("select pid from pg_stat_activity where wait_event = 'SyncRep'");
+
+test('a write that no standby has is not answered, however its wait for one ends', { skip }, async (t) => {
+  const cut = await openHere(t, 'cut');
+  const left = await openHere(t, 'left');
+  const [cutAt, leftAt] = [await cut.write(count), await left.write(count)];
+  await setStandbys('nobody');
+  t.after(() => setStandbys(''));
+  const inDoubt = { code: 'service_unavailable', message: /it is not known whether it was/ };
+  const refused = [assert.rejects(cut.write(count), inDoubt)];
+  const [waiting] = await eventually(waitingCommits, (rows) => rows.length === 1);
+  await primary.query('select pg_terminate_backend($1)', [waiting?.pid]);
+  refused.push(assert.rejects(left.write(count), inDoubt));
+  refused.push(assert.rejects(createReadinessCheck(left)(), { code: 'service_unavailable' }));
+  // What is read does not wait.
+  assert.equal(await counted(left), leftAt);
+  await Promise.all(refused);
+  await setStandbys('');
+  for (const [store, before] of [
+    [cut, cutAt],
+    [left, leftAt],
+  ] as const) {
+    const after = await eventually(
+      () => store.write(count).catch(() => 0),
+      (value) => value > 0,
+    );
+    // The one in doubt was made after all, and no other one.
+    assert.equal(after, before + 2);
+    assert.equal(await counted(store), after);
+  }
+});
+
+test('a standby that stands still holds up writes and no reads, and all goes on when it does', {
+  skip,
+}, async (t) => {
+  await waitForStandby();
+  const store = await openHere(t, 'still');
+  const isReady = createReadinessCheck(store);
+  const before = await store.write(count);
+  const processes = processesOf(standby);
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of processes) {
+      try {
+        process.kill(pid, name);
+      } catch {
+        // It has ended.
+      }
+    }
+  };
+  signal('SIGSTOP');
+  t.after(() => setStandbys(''));
+  t.after(() => signal('SIGCONT'));
+  const held = store.write(count).then(
+    () => true,
+    (error: { code?: unknown }) => error.code === 'service_unavailable',
+  );
+  await eventually(waitingCommits, (rows) => rows.length === 1);
+  await assert.rejects(isReady(), { code: 'service_unavailable' });
+  assert.equal(await counted(store), before);
+  signal('SIGCONT');
+  assert.equal(await held, true);
+  const after = await eventually(
+    () => store.write(count).catch(() => 0),
+    (value) => value > 0,
+  );
+  assert.ok(after >= before + 2);
+  await eventually(
+    () =>
+      isReady().then(
+        () => true,
+        () => false,
+      ),
+    Boolean,
+  );
+});
+
+/** A PostgreSQL, and the processes that it started. */
+function processesOf({ pid }: TestPostgres): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  return [pid ?? 0, ...children.map(Number)];
+}
 
 test('without a synchronous standby that is warned of; with one, a switchover loses nothing', {
   skip,
@@ -151,13 +262,18 @@ const entry = {
 
 /** Has commits wait for the standby from now on. */
 async function waitForStandby(): Promise<void> {
-  await primary.query("alter system set synchronous_standby_names = '*'");
-  await primary.query('select pg_reload_conf()');
+  await setStandbys('*');
   const ask = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'";
   await eventually(
     () => primary.query(ask),
     (rows) => rows.length === 1,
   );
-  // The checkpointer is who makes commits wait; behind a checkpoint it has read the setting.
+}
+
+/** Those that commits wait for. */
+async function setStandbys(names: string): Promise<void> {
+  await primary.query(`alter system set synchronous_standby_names = '${names}'`);
+  await primary.query('select pg_reload_conf()');
+  // The checkpointer is who makes commits wait, or lets them go; behind a checkpoint it has read the setting.
   await primary.query('checkpoint');
 }
