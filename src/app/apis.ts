@@ -22,6 +22,7 @@ import { createReadinessCheck } from '../store/readiness.ts';
 import type { ActivityCounts } from './activity.ts';
 import type { AllGateways } from './all-gateways.ts';
 import { checkCluster } from './drivers.ts';
+import type { Fronts } from './fronts.ts';
 import { createInstallationView, type InstallationParts } from './installation-state.ts';
 import type { TokenIssuer } from './issuer.ts';
 import { closedByOperator } from './server-sessions.ts';
@@ -39,6 +40,7 @@ export interface ApiParts {
   audit: Audit;
   activity: ActivityCounts;
   acme: Acme | undefined;
+  fronts: Pick<Fronts, 'isStopping'>;
   log: Logger;
   tracer: Tracer | undefined;
   sync: InstallationParts['sync'];
@@ -155,10 +157,12 @@ function createPlatformApi(
 
 type CommonOptions = ReturnType<typeof commonOptions>;
 
-function commonOptions({ config, store, proxies, issuer, gateway, acme, log, tracer, now }: ApiParts) {
+function commonOptions(parts: ApiParts) {
+  const { config, store, proxies, issuer, gateway, acme, fronts, log, tracer, now } = parts;
   const checkStore = createReadinessCheck(store);
   return {
     async checkReady() {
+      if (fronts.isStopping) throw new DomainError('service_unavailable', 'This server is stopping.');
       const { fault } = gateway;
       if (fault !== undefined) {
         throw new DomainError('service_unavailable', `The SSH gateway does not listen: ${fault}.`);

@@ -4,7 +4,6 @@
  */
 import type { RequestListener } from 'node:http';
 import manifest from '../../package.json' with { type: 'json' };
-import type { Acme } from '../acme/index.ts';
 import { startAudit } from '../audit/index.ts';
 import { startBackups } from '../backup/index.ts';
 import { createDownloads, type Downloads } from '../clients/index.ts';
@@ -12,7 +11,6 @@ import type { Config, HttpConfig } from '../config/index.ts';
 import type { Lab } from '../domain/lab.ts';
 import { defaultLimits } from '../gateway/limits.ts';
 import { hasNativeCiphers } from '../gateway/ssh2.ts';
-import { listen } from '../http/listen.ts';
 import { type Clock, createClock, logClockJumps } from '../lib/clock.ts';
 import { messageOf } from '../lib/error-message.ts';
 import { listHostIds } from '../lib/host-ids.ts';
@@ -35,6 +33,7 @@ import { type ApiParts, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
+import { Fronts, type Served } from './fronts.ts';
 import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
@@ -63,6 +62,8 @@ export interface App extends AsyncDisposable {
   fastCiphers: boolean;
   /** How long open SSH sessions may go on when it stops. */
   drainMs: number;
+  /** How long, before that, it answers what still comes. */
+  lingerMs: number;
   /**
    * Stops all but the gateway's processes, which go on for the service that follows. Resolves to what ends them where none
    * follows.
@@ -70,7 +71,6 @@ export interface App extends AsyncDisposable {
   leave(): Promise<() => Promise<void>>;
 }
 
-const stopGraceMs = 700;
 /** What only a sign-in needs is loaded when the start is over. */
 const warmAfterMs = 100;
 
@@ -81,8 +81,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { now } = clock;
   const { metrics, activity, log } = await watchLog(options, now);
   const parts = new AsyncDisposableStack();
-  // What talks to people stops at the same time, before anything that it needs.
-  const fronts: { stop(): Promise<void> }[] = [];
+  const fronts = new Fronts(config);
   let leave: 'all' | 'found' | undefined;
   try {
     parts.defer(watchCertificates(config, log, now));
@@ -99,14 +98,14 @@ export async function startApp(options: AppOptions): Promise<App> {
     const keys = await loadServiceKeys(config, common);
     const acme = await openAcme(config, { ...common, ...keys });
     parts.defer(() => acme?.stop());
-    const serve = serveWith(config, { proxies, acme, log });
+    const serve = fronts.serveWith({ proxies, acme, log });
     // First of all: a process of its own needs a moment to start.
     const records = startSessionRecords(store, log);
     const gateway = await openGateway(config, { store, ...keys, records, log, tracer });
-    fronts.push({ stop: () => (leave ? gateway.leave(leave) : gateway.stop()) });
+    fronts.gateway = gateway;
     const issuer = await startIssuer(config, { ...keys, store, proxies, log, clock });
     parts.defer(() => issuer.stop());
-    if (issuer.handle) fronts.push(await serve('embedded issuer', config.identity.embedded, issuer.handle));
+    if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
 
     const audit = startAudit(config.audit, { ...config, store, leases, key: keys.auditKey, log, now });
     parts.defer(() => audit.stop());
@@ -115,14 +114,14 @@ export async function startApp(options: AppOptions): Promise<App> {
     gatewayStarted.catch(() => {});
     const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
 
-    const apis = createApis({ ...common, ...keys, ...gates, proxies, issuer, audit, activity, acme });
+    const apis = createApis({ ...common, ...keys, ...gates, proxies, issuer, audit, activity, acme, fronts });
     const served: [string, Served | undefined, RequestListener | undefined][] = [
       ['Business API', config.business, apis.business],
       ['Platform API', config.platform, apis.platform],
       ['metrics', config.metrics, metrics?.handler(() => gateway.count())],
       ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
     ];
-    for (const [name, at, handler] of served) if (at && handler) fronts.push(await serve(name, at, handler));
+    for (const [name, at, handler] of served) if (at && handler) await serve(name, at, handler);
     await addConsole(fronts, serve, { ...common, ...clock, ...keys, apis, issuer, proxies });
     acme?.begin();
     await gatewayStarted;
@@ -130,7 +129,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
     sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
-    parts.defer(() => stopAll(fronts));
+    parts.defer(() => fronts.stop(leave));
     startLater(parts, { ...common, issuer });
     await passwordsSet;
     const started = parts.move();
@@ -140,6 +139,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       issuerUrl: issuer.url,
       fastCiphers: hasNativeCiphers,
       drainMs: config.gateway.limits.drainMs ?? defaultLimits.drainMs,
+      lingerMs: fronts.drainMs + fronts.lingerMs,
       async leave() {
         leave = 'all';
         await started.disposeAsync();
@@ -150,7 +150,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   } catch (error) {
     // Sessions from before must not end because this start fails.
     leave = 'found';
-    await stopAll(fronts);
+    await fronts.stop(leave);
     await parts.disposeAsync();
     throw error;
   }
@@ -277,15 +277,15 @@ async function startSync(
 
 /** The web console, where there is one; beside its listener, for a page that listens would hold up the stop. */
 async function addConsole(
-  fronts: { stop(): Promise<void> }[],
-  serve: (name: string, at: HttpConfig, handler: RequestListener) => Promise<{ stop(): Promise<void> }>,
+  fronts: Fronts,
+  serve: (name: string, at: HttpConfig, handler: RequestListener) => Promise<void>,
   parts: Parameters<typeof startConsole>[0],
 ): Promise<void> {
   const at = parts.config.console;
   if (!at) return;
   const webConsole = startConsole(parts);
-  fronts.push(webConsole);
-  fronts.push(await serve('web console', at, webConsole.handle));
+  fronts.add(webConsole);
+  await serve('web console', at, webConsole.handle);
 }
 
 /** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */
@@ -329,25 +329,5 @@ function timed(store: Store, log: Logger): Store {
       log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
       return result;
     },
-  };
-}
-
-async function stopAll(fronts: { stop(): Promise<void> }[]): Promise<void> {
-  await Promise.all(fronts.splice(0).map((front) => front.stop()));
-}
-
-/** Where something is served over HTTP. */
-type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
-
-/** How every HTTP listener is started. */
-function serveWith(
-  { http }: Config,
-  { proxies, acme, log }: { proxies: TrustedProxies; acme: Acme | undefined; log: Logger },
-) {
-  const limit = { perSource: http.connectionsPerSource, inAll: http.connections, proxies, log };
-  return async (name: string, { listen: address, tls }: Served, handler: RequestListener) => {
-    const given = tls && 'acme' in tls ? acme?.tls : tls;
-    const listener = await listen(handler, { name, ...address, tls: given, limit });
-    return { stop: () => listener.stop(stopGraceMs) };
   };
 }

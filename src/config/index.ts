@@ -54,7 +54,11 @@ export interface Config {
   /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
   database: string | undefined;
   /** This server among those of the same database. */
-  server: { name: string };
+  server: {
+    name: string;
+    /** When it stops, how long it says so (`/readyz`) before it takes no new connections; 0 when left out. */
+    drainMs: number;
+  };
   platform: HttpConfig;
   business: HttpConfig;
   gateway: {
@@ -118,7 +122,7 @@ export interface Config {
 
 interface RawConfig extends RawDatabase {
   dataDir?: string;
-  server?: { name?: string };
+  server?: { name?: string; drainSeconds?: number };
   platform?: RawHttp;
   business?: RawHttp;
   gateway?: {
@@ -171,7 +175,11 @@ const section = (properties: object, required: string[] = []) => ({
 const schema = section({
   dataDir: text,
   ...databaseSchema,
-  server: section({ name: { ...text, maxLength: 100 } }),
+  server: section({
+    name: { ...text, maxLength: 100 },
+    // Less than what systemd waits for a sign of life while the program is replaced.
+    drainSeconds: { type: 'number', minimum: 0, maximum: 30 },
+  }),
   platform: httpSchema,
   business: httpSchema,
   gateway: section({
@@ -264,7 +272,7 @@ function settle(raw: RawConfig, file: string, own: readonly string[]): Config {
     files: own,
     dataDir,
     database,
-    server: { name: raw.server?.name ?? hostname() },
+    server: { name: raw.server?.name ?? hostname(), drainMs: (raw.server?.drainSeconds ?? 0) * 1000 },
     platform: readHttp(source, 'platform', raw.platform, 8080),
     business: readHttp(source, 'business', raw.business, 8081),
     gateway: readGateway(file, raw.gateway ?? {}),

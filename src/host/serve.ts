@@ -18,7 +18,7 @@ export interface ServeOptions {
   data?: string;
 }
 
-/** Beside the time that open SSH sessions are given. */
+/** Beside the time that open SSH sessions and requests of a proxy are given. */
 const stopLimitMs = 1_600;
 
 /** Serves until SIGINT or SIGTERM. Resolves to the exit status: 0 when stopped, else one of `exit-status.ts`. */
@@ -66,10 +66,13 @@ async function stop({ app, messages, supervision }: Served, name: string): Promi
   messages.stopping(name);
   supervision?.stopping();
   // Everything on disk is whole at any instant, so a part that hangs is left behind rather than waited for.
-  setTimeout(() => {
-    messages.leaving();
-    process.exit(1);
-  }, stopLimitMs + app.drainMs).unref();
+  setTimeout(
+    () => {
+      messages.leaving();
+      process.exit(1);
+    },
+    stopLimitMs + app.lingerMs + app.drainMs,
+  ).unref();
   await app[Symbol.asyncDispose]();
   messages.stopped();
 }
@@ -78,7 +81,7 @@ async function stop({ app, messages, supervision }: Served, name: string): Promi
 async function reload({ app, messages, supervision }: Served, signals: Signals): Promise<void> {
   messages.reloading();
   supervision?.handingOver();
-  const endGateways = await Promise.race([app.leave(), sleep(stopLimitMs)]);
+  const endGateways = await Promise.race([app.leave(), sleep(stopLimitMs + app.lingerMs)]);
   // A signal that has arrived is seen only when the event loop has looked for it.
   await sleep(1);
   await setImmediate();

@@ -88,7 +88,7 @@ function planned(options: ServiceOptions): { unit: string; steps: Step[] } {
     // What is not mounted must not keep the service from starting.
     ...(kept && 'directory' in kept ? [`-${kept.directory}`] : []),
   ];
-  const drainMs = settings?.gateway.limits.drainMs ?? 0;
+  const drainMs = (settings?.gateway.limits.drainMs ?? 0) + (settings?.server.drainMs ?? 0);
   const unit = unitText({ program, config: installed, user, writable, drainMs });
 
   const steps: Step[] = [];
