@@ -35,6 +35,17 @@ export interface ConsoleSessionTable {
   renewing_until: string | null;
 }
 
+/** A file of the console's pages, of whichever version. */
+export interface ConsoleFileTable {
+  path: string;
+  type: string;
+  tag: string;
+  /** Its content, packed with Brotli, in base64. */
+  packed: string;
+  /** When a server last answered with a page that names it. */
+  named_at: string;
+}
+
 /** Tries by key, under a limit; times are ms since 1970. */
 export interface LimitCountTable {
   name: string;
@@ -50,5 +61,6 @@ export interface SignInSchema {
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
   console_sessions: ConsoleSessionTable;
+  console_files: ConsoleFileTable;
   limit_counts: LimitCountTable;
 }

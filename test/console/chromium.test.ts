@@ -87,6 +87,21 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
   });
 });
 
+test('a page that was open before an upgrade loads itself anew where a part of it is gone', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    let asked = 0;
+    await page.route('**/assets/members-*.js', (route) => {
+      asked += 1;
+      return asked === 1 ? route.fulfill({ status: 404, json: { code: 'not_found' } }) : route.continue();
+    });
+    await show(page, '/members');
+    await page.getByText('bob@physics.example').first().waitFor();
+    assert.equal(asked, 2);
+  });
+});
+
 test('names from outside are text', { skip: noBrowser }, async () => {
   await withPerson('ada', async (page) => {
     for (const path of pages) {

@@ -21,6 +21,7 @@ import { memberVersions } from './0020-member-versions.ts';
 import { servers } from './0022-servers.ts';
 import { secrets } from './0023-secrets.ts';
 import { sessionsOfServers } from './0024-sessions-of-servers.ts';
+import { consoleFiles } from './0025-console-files.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -44,6 +45,7 @@ export const migrations: Record<string, Migration> = {
   '0022-servers': servers,
   '0023-secrets': secrets,
   '0024-sessions-of-servers': sessionsOfServers,
+  '0025-console-files': consoleFiles,
 };
 
 /**
