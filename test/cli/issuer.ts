@@ -17,6 +17,8 @@ export interface EnvironmentState {
   /** Refresh tokens that are good for one use. */
   refreshTokens: Set<string>;
   refreshes: number;
+  /** Answers to refreshes that do not arrive. */
+  lostAnswers: number;
   reused: number;
   revoked: string[];
   revocation: 'works' | 'fails' | 'absent';
@@ -43,6 +45,7 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     refreshDelayMs: 0,
     refreshTokens: new Set(),
     refreshes: 0,
+    lostAnswers: 0,
     reused: 0,
     revoked: [],
     revocation: 'works',
@@ -118,6 +121,10 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
   async function refresh(form: URLSearchParams, response: ServerResponse): Promise<void> {
     const token = form.get('refresh_token') ?? '';
     if (state.refusal) return json(response, state.refusal.status, { error: state.refusal.error });
+    if (state.lostAnswers > 0) {
+      state.lostAnswers -= 1;
+      return void response.destroy();
+    }
     await new Promise((resolve) => setTimeout(resolve, state.refreshDelayMs));
     if (!state.refreshTokens.delete(token)) {
       state.reused += 1;

@@ -79,6 +79,18 @@ test('an issuer in trouble does not end the session', async (t) => {
   assert.equal((await readProfile()).sessions[url]?.refreshToken, 'secret-refresh');
 });
 
+test('a refresh whose answer was lost is asked for again at once', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t, {
+    refreshTokens: new Set(['secret-refresh']),
+    lostAnswers: 2,
+  });
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  const { status, stderr } = await run(me);
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.deepEqual([state.lostAnswers, state.refreshes], [0, 1]);
+});
+
 test('a lock that a killed or hung command left behind does not stand in the way', async (t) => {
   const { run, directory, writeProfile } = await createMachine(t);
   const { url, state } = await startEnvironment(t);

@@ -1,4 +1,5 @@
 /** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -23,6 +24,12 @@ interface Client {
  * issuer's metadata, the token) must have failed by then.
  */
 const timeoutSeconds = 10;
+/**
+ * A refresh whose answer was lost with its server has used the token up, and issuers take it again for a moment at most. So it is
+ * sent again at once, after these pauses, unless it took longer than this until here.
+ */
+const againAfterMs = [250, 750, 1_500];
+const againWithinMs = 5_000;
 const userAgent = `andromeda-cli (${process.platform})`;
 
 /** Reads the issuer's metadata. `signal` reaches every later request of the configuration. */
@@ -59,14 +66,20 @@ export async function refreshTokens(
 ): Promise<Tokens | 'refused'> {
   const configuration = await connect(who);
   const parameters = resource === undefined ? {} : { resource };
-  const asked = now();
-  try {
-    return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
-  } catch (error) {
-    const status = refusal(error);
-    if (status !== undefined && status < 500 && status !== 429) return 'refused';
-    throw explain(error, who.issuer);
+  const began = performance.now();
+  for (const pauseMs of [...againAfterMs, undefined]) {
+    const asked = now();
+    try {
+      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
+    } catch (error) {
+      const status = refusal(error);
+      if (status !== undefined && status < 500 && status !== 429) return 'refused';
+      const isTooLate = pauseMs === undefined || performance.now() - began > againWithinMs;
+      if (isTooLate || !isPassing(error) || wasRefused(error)) throw explain(error, who.issuer);
+      await sleep(pauseMs);
+    }
   }
+  throw new Error('the last attempt returns or throws');
 }
 
 /** Revokes a token at the issuer (RFC 7009). Throws a sentence when that fails. */
@@ -125,6 +138,11 @@ export function isPassing(error: unknown): boolean {
 /** fetch reports every failure to connect as a TypeError with the system's error as its cause. */
 function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError && error.cause instanceof Error;
+}
+
+/** Nobody was there who could have taken it. */
+function wasRefused(error: unknown): boolean {
+  return isUnreachable(error) && ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'].includes(codeOf(error) ?? '');
 }
 
 /** The status of an answer that is not in OAuth's form; openid-client hands the response on as a cause. */

@@ -1,5 +1,6 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createRateLimit } from '../../lib/rate-limit.ts';
 import { sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
@@ -80,6 +81,10 @@ export function createRequestHandler(
       if (req.destroyed && !req.complete) return res.destroy();
       log.error('issuer.request.failed', { error });
       if (res.headersSent) return res.destroy();
+      if (error instanceof DomainError && error.code === 'service_unavailable')
+        return sendPage(res, 503, messagePage('Try again in a moment', error.message), {
+          'Retry-After': '5',
+        });
       const message = 'This is our fault, and it is in the log. Try again in a moment.';
       sendPage(res, 500, messagePage('Something went wrong', message));
     });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mock, test } from 'node:test';
+import { DomainError } from '../../../src/domain/error.ts';
 import { html } from '../../../src/lib/pages/html.ts';
 import {
   ada,
@@ -230,4 +231,29 @@ test('nothing is printed: the library keeps its notices to itself', async () => 
     for (const method of methods) method.mock.restore();
   }
   assert.deepEqual(printed, []);
+});
+
+test('while the database takes no writes a page says so and when to try again, and nothing was used up', async () => {
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const device = await startDevice(harness.url);
+  const signIn = await browser.visit(device.verification_uri_complete);
+  const signedIn = await browser.submit(signIn, '/device/sign-in', {
+    email: ada.email,
+    password: ada.password,
+  });
+  const approval = await browser.visit(signedIn.location ?? '');
+  const { write } = harness.store;
+  const message = 'The database takes no writes at the moment. Nothing was changed; try again.';
+  harness.store.write = async () => {
+    throw new DomainError('service_unavailable', message);
+  };
+  const away = await browser.submit(approval, '/device/approval', { decision: 'approve' });
+  assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '5']);
+  assert.ok(away.text.includes(message), away.text);
+  assertSafe(away);
+  harness.store.write = write;
+  const approved = await browser.submit(approval, '/device/approval', { decision: 'approve' });
+  assert.equal(approved.location, '/device/approved');
+  assert.equal((await poll(harness.url, device)).status, 200);
 });
