@@ -20,7 +20,7 @@ export function startProxy(scratch: Scratch, { adapt }: Addresses): ChildProcess
   const text = adapt(readExample('haproxy.cfg'))
     .replaceAll(' ssl crt /etc/haproxy/andromeda.pem', '')
     .replace(/^(frontend ssh from ssh\n\s+bind \S+):22$/m, `$1:${proxyPorts.ssh}`)
-    .replace(/^(frontend console from web\n\s+bind \S+):443$/m, '$1:8446');
+    .replace(/^(frontend console from web\n\s+bind \S+):443$/m, `$1:${proxyPorts.console}`);
   const file = join(scratch.folder('haproxy'), 'haproxy.cfg');
   writeFileSync(file, text);
   return scratch.start(['haproxy', '-db', '-f', file], {

@@ -1,6 +1,7 @@
 /** One server after the other loses its host: service and gateway end from one moment to the next, and start again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { atMost, type Line, seconds, type World, within } from './trial.ts';
+import type { Login } from './logins.ts';
+import { atMost, type Line, longestWithout, seconds, type World, within } from './trial.ts';
 
 interface KillOptions {
   rounds: number;
@@ -13,8 +14,8 @@ const trial = 'a server killed';
 const silenceMs = 10_000;
 
 export async function killServers(world: World, { rounds, everyMs, downMs }: KillOptions): Promise<Line[]> {
-  const { lab, writes, sessions, logins, changes, slack, say } = world;
-  const loginsBefore = logins.all.length;
+  const { lab, writes, sessions, logins, signIns, signedIn, changes, slack, say } = world;
+  const [loginsBefore, signInsBefore] = [logins.all.length, signIns.all.length];
   const answersBefore = writes.ledger.answers;
   const began = performance.now();
   let [others, lost] = [0, 0];
@@ -39,16 +40,17 @@ export async function killServers(world: World, { rounds, everyMs, downMs }: Kil
     await sessions.refill();
   }
   // What began while the last one was away has the time to end.
-  await Promise.all([writes, logins, changes].map((one) => one.next(60_000 * slack)));
+  await Promise.all([writes, logins, signIns, changes].map((one) => one.next(60_000 * slack)));
   const [gap, sync] = [writes.longestGap(began), changes.longest(began)];
-  const all = logins.all.slice(loginsBefore);
-  const failed = all.filter(({ attempts }) => attempts === undefined);
-  for (const { said } of failed) say(`a login failed twice: ${said}`);
-  const again = all.filter(({ attempts }) => attempts === 2).length;
+  const signInGap = longestWithout(signIns.all, began);
+  const silence = signedIn.longestSilence(began);
   return [
     { trial, what: `rounds, one every ${everyMs / 1_000} s`, found: `${rounds}`, limit: '', holds: true },
     atMost(trial, `of ${others} sessions of other servers lost`, lost, 0),
-    atMost(trial, `of ${all.length} logins failed (${again} took a second attempt)`, failed.length, 0),
+    attemptsLine(world, 'login', logins.all.slice(loginsBefore)),
+    attemptsLine(world, 'sign-in', signIns.all.slice(signInsBefore)),
+    within(world, { trial, what: 'longest without a sign-in', ms: signInGap, limitMs: 15_000 }),
+    within(world, { trial, what: "longest that a page's stream was away", ms: silence, limitMs: 15_000 }),
     within(world, {
       trial,
       what: `longest pause of writes, of ${writes.ledger.answers - answersBefore}`,
@@ -57,4 +59,18 @@ export async function killServers(world: World, { rounds, everyMs, downMs }: Kil
     }),
     within(world, { trial, what: "a cluster's sync goes on", ms: sync, limitMs: 20_000 }),
   ];
+}
+
+/** How many failed, and not only once. */
+function attemptsLine({ say }: World, name: string, all: readonly Login[]): Line {
+  const failed = all.filter(({ attempts }) => attempts === undefined);
+  for (const { said } of failed) say(`a ${name} failed twice: ${said}`);
+  const again = all.filter(({ attempts }) => attempts === 2);
+  for (const { said } of again) say(`a ${name} took a second attempt: ${said}`);
+  return atMost(
+    trial,
+    `of ${all.length} ${name}s failed (${again.length} took a second attempt)`,
+    failed.length,
+    0,
+  );
 }

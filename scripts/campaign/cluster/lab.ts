@@ -9,7 +9,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../../src/domain/lab.ts';
 import type { SlurmSettings } from '../../../src/domain/slurm-settings.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from '../../../test/slurm/lab.ts';
-import { startTestIssuer, type TestIssuer } from '../../../test/support/issuer.ts';
 import { newPublicKey } from '../../../test/support/ssh-keys.ts';
 import { createScratch, type Scratch } from '../../bench/scratch.ts';
 import { answers } from '../../bench/service.ts';
@@ -17,9 +16,11 @@ import { type Addresses, pickAddresses, proxyPorts } from './addresses.ts';
 import { type Api, createApi } from './api.ts';
 import { type Pair, startPair } from './failover.ts';
 import { startProxy, whyNoProxy } from './haproxy.ts';
+import { type LabIssuer, makeIssuer } from './issuer.ts';
 import { clusterId, type Person, registerPerson } from './person.ts';
 import { createPostgres, whyNoPostgres } from './postgres.ts';
 import { configureServers, type Server } from './servers.ts';
+import type { Visitor } from './sign-ins.ts';
 
 export interface ClusterLab extends AsyncDisposable {
   scratch: Scratch;
@@ -29,6 +30,7 @@ export interface ClusterLab extends AsyncDisposable {
   proxy: ChildProcess;
   slurm: SlurmLab;
   /** By way of HAProxy. */
+  urls: Addresses['urls'];
   business: Api;
   platform: Api;
   /** The owner of the cluster's organization, and the organization. */
@@ -39,6 +41,8 @@ export interface ClusterLab extends AsyncDisposable {
   guest: { token: string; userId: string };
   /** Tokens of those who only write, in an organization without a cluster. */
   writers: string[];
+  /** Who has a password at the issuer: those who sign in, and those who stay signed in at a terminal or on a page. */
+  visitors: Record<VisitorKind, Visitor[]>;
 }
 
 /** Why there can be no such lab here, as a clause; undefined where there can. */
@@ -47,8 +51,15 @@ export function whyNoLab(): string | undefined {
   return whyNoPostgres() ?? whyNoProxy() ?? (noSlurm || undefined);
 }
 
+type VisitorKind = 'visitor' | 'terminal' | 'reader';
+
 const day = 24 * 3600;
 const crowd = 24;
+/** Of each kind of visitor. */
+const visitorCount = 6;
+/** Of "correct horse battery staple", at the lowest cost: hashing is not what is measured. */
+const passwordHash =
+  '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$bHXojks4sm1uMH4CDw9EcLZ/muyLxbYYc9xGzvNAnuQ';
 
 interface LabOptions {
   people: number;
@@ -62,8 +73,8 @@ export async function openLab({ people: peopleCount, logs, say }: LabOptions): P
   const scratch = stack.use(createScratch());
   // PostgreSQL's account passes.
   chmodSync(scratch.dir, 0o711);
-  const issuer = stack.use(await startTestIssuer(Date.now));
   const addresses = pickAddresses();
+  const issuer = await makeIssuer(addresses.urls.issuer, scratch.folder('issuer'));
   const pair = await startDatabases(scratch, addresses, say);
   stack.defer(() => pair.stop());
   const slurm = stack.use(startSlurmLab({ homes: 'shared', nodes: 'a1' }));
@@ -78,7 +89,7 @@ export async function openLab({ people: peopleCount, logs, say }: LabOptions): P
   const servers = configureServers(scratch, {
     addresses,
     lab: labOf(names, slurm.settings({ rollout: 'live' })),
-    issuer: issuer.url,
+    issuer,
     secretsDir: slurm.directory,
     logs,
   });
@@ -91,24 +102,27 @@ export async function openLab({ people: peopleCount, logs, say }: LabOptions): P
   await answers(proxyPorts.platform, /^HTTP\/1\.1 200 /, ready, { host: addresses.proxy });
   say('three servers are ready behind HAProxy');
 
-  const business = createApi(`http://${addresses.proxy}:${proxyPorts.business}`);
-  const platform = createApi(`http://${addresses.proxy}:${proxyPorts.platform}`);
-  await letGatewayIn(business, slurm, await issuer.token('root', {}, day));
+  const { urls } = addresses;
+  const business = createApi(urls.business);
+  const platform = createApi(urls.platform);
+  await letGatewayIn(business, slurm, await issuer.token('root', day));
   const owner = await findMember(business, issuer, 'ada');
   const guest = await findMember(business, issuer, 'guest');
   const people = await Promise.all(
     names.map(async (name) => {
-      const token = await issuer.token(name, {}, day);
+      const token = await issuer.token(name, day);
       return registerPerson({ scratch, addresses, business, platform }, { name, token, orgId: owner.orgId });
     }),
   );
   say(`${people.length} people are let in`);
   const writers = await Promise.all(
-    Array.from({ length: crowd }, (_, index) => issuer.token(`writer-${index + 1}`, {}, day)),
+    Array.from({ length: crowd }, (_, index) => issuer.token(`writer-${index + 1}`, day)),
   );
+  const visitors = await givePasswords(pair);
   const kept = stack.move();
   return {
-    ...{ scratch, addresses, pair, servers, proxy, slurm, business, platform, owner, people, guest, writers },
+    ...{ scratch, addresses, urls, pair, servers, proxy, slurm, business, platform },
+    ...{ owner, people, guest, writers, visitors },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
@@ -149,13 +163,38 @@ function labOf(names: readonly string[], slurm: SlurmSettings): Lab {
         members: [
           owner('ada'),
           person('guest'),
+          // What happens to members is told on their pages.
+          ...namesOf('reader').map(owner),
           ...names.map((name) => person(name, ['clusters.read', 'clusters.ssh'])),
         ],
       },
       { slug: 'writers', name: 'Writers', members: [owner('ben'), ...writers] },
+      {
+        slug: 'offices',
+        name: 'Offices',
+        members: [owner('eve'), ...[...namesOf('visitor'), ...namesOf('terminal')].map((one) => person(one))],
+      },
     ],
     clusters: [{ name: 'alpha', id: clusterId, organization: 'physics', scheduler: 'sunk', slurm }],
   };
+}
+
+const namesOf = (kind: VisitorKind) =>
+  Array.from({ length: visitorCount }, (_, index) => `${kind}-${index + 1}`);
+
+/** Straight in the database, which costs nobody a hash. */
+async function givePasswords(pair: Pair): Promise<ClusterLab['visitors']> {
+  const emails = (kind: VisitorKind) => namesOf(kind).map((name) => `${name}@physics.example`);
+  const visitorsOf = (kind: VisitorKind): Visitor[] =>
+    emails(kind).map((email) => ({ email, password: 'correct horse battery staple' }));
+  const all = [...emails('visitor'), ...emails('terminal'), ...emails('reader')];
+  await pair.primary.query(
+    `insert into passwords (user_id, hash, generation, updated_at)
+     select id, '${passwordHash}', 0, created_at from users
+     where primary_email in (${all.map((email) => `'${email}'`).join(', ')})`,
+    { database: 'andromeda', limitMs: 60_000 },
+  );
+  return { visitor: visitorsOf('visitor'), terminal: visitorsOf('terminal'), reader: visitorsOf('reader') };
 }
 
 /** Puts the gateways' key where the cluster's hosts look for it. */
@@ -164,8 +203,8 @@ async function letGatewayIn(business: Api, slurm: SlurmLab, token: string): Prom
   writeFileSync(join(slurm.directory, 'etc/gateway.pub'), `${answer?.public_key}\n`);
 }
 
-async function findMember(business: Api, issuer: TestIssuer, name: string) {
-  const token = await issuer.token(name, {}, day);
+async function findMember(business: Api, issuer: LabIssuer, name: string) {
+  const token = await issuer.token(name, day);
   type Me = { user: { id: string }; memberships: { org_id: string }[] };
   const me = await business.ask<Me>('/me', { token });
   // Whoever has a key and the permission has an account on the cluster.

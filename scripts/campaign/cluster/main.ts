@@ -1,10 +1,10 @@
 /**
- * `npm run campaign -- cluster [--only capacity,kills,failovers,stops,revocations] [--short] [--slack N]`: three servers behind
- * HAProxy on PostgreSQL with a synchronous standby, under a load of writes, sessions and logins, on bad days.
+ * `npm run campaign -- cluster [--only capacity,kills,failovers,stops,revocations,restarts] [--short] [--slack N]`: three servers
+ * behind HAProxy on PostgreSQL with a synchronous standby, under a load of writes, sessions, logins and sign-ins, on bad days.
  *
- *   main.ts → lab.ts (all of it: postgres.ts, failover.ts, servers.ts, haproxy.ts, a Slurm cluster, person.ts)
- *           → writes.ts, sessions.ts, logins.ts, changes.ts (the load, and what it was answered)
- *           → capacity.ts, kills.ts, failovers.ts, stops.ts, revocations.ts (the trials)
+ *   main.ts → lab.ts (all of it: postgres.ts, failover.ts, servers.ts, issuer.ts, haproxy.ts, a Slurm cluster, person.ts)
+ *           → writes.ts, sessions.ts, logins.ts, sign-ins.ts, signed-in.ts, changes.ts (the load, and what it was answered)
+ *           → capacity.ts, kills.ts, failovers.ts, stops.ts, revocations.ts, restarts.ts (the trials)
  *           → ../check.ts (what is missing, or broken)
  *
  * The exit status is 1 when something does not hold. `--slack` multiplies every limit of time, for machines that do much else;
@@ -19,8 +19,11 @@ import { failOver } from './failovers.ts';
 import { killServers } from './kills.ts';
 import { type ClusterLab, openLab, whyNoLab } from './lab.ts';
 import { startLogins } from './logins.ts';
+import { restartServers } from './restarts.ts';
 import { revokeKeys } from './revocations.ts';
 import { startSessions } from './sessions.ts';
+import { startSignIns } from './sign-ins.ts';
+import { startSignedIn } from './signed-in.ts';
 import { stopEach } from './stops.ts';
 import { atMost, formatLines, type Line, type World } from './trial.ts';
 import { startWrites } from './writes.ts';
@@ -31,10 +34,13 @@ interface Sizes {
   sessions: number;
   revokers: number;
   writers: number;
+  /** People who sign in, one every so often; terminals and pages that stay signed in. */
+  signIns: { everyMs: number; terminals: number; readers: number };
   kills: { rounds: number; everyMs: number; downMs: number };
   failovers: number;
   stops: { stopMs: number; only?: RegExp };
   revocations: number;
+  restarts: boolean;
 }
 
 const whole: Sizes = {
@@ -42,22 +48,26 @@ const whole: Sizes = {
   sessions: 9,
   revokers: 4,
   writers: 8,
+  signIns: { everyMs: 1_000, terminals: 4, readers: 3 },
   kills: { rounds: 30, everyMs: 20_000, downMs: 6_000 },
   failovers: 5,
   stops: { stopMs: 20_000 },
   revocations: 120,
+  restarts: true,
 };
 const short: Sizes = {
   capacityMs: 0,
   sessions: 3,
   revokers: 1,
   writers: 3,
+  signIns: { everyMs: 4_000, terminals: 1, readers: 1 },
   kills: { rounds: 1, everyMs: 4_000, downMs: 500 },
   failovers: 1,
   stops: { stopMs: 2_000, only: /^server 1$/ },
   revocations: 2,
+  restarts: false,
 };
-const trials = ['capacity', 'kills', 'failovers', 'stops', 'revocations'] as const;
+const trials = ['capacity', 'kills', 'failovers', 'stops', 'revocations', 'restarts'] as const;
 const usage = `Usage: npm run campaign -- cluster [--only ${trials.join(',')}] [--short] [--slack N] [--rounds N] [--logs DIR]`;
 
 /** The exit status. */
@@ -114,20 +124,27 @@ async function run(sizes: Sizes, { chosen, slack, logs, say }: RunOptions): Prom
   const writes = startWrites(lab.business, lab.writers.slice(0, sizes.writers));
   const logins = startLogins(caller);
   const changes = startChanges(lab);
-  const world: World = { lab, writes, sessions, logins, changes, slack, say };
+  const { visitors, urls } = lab;
+  const signIns = startSignIns(urls.console, visitors.visitor, sizes.signIns.everyMs);
+  const signedIn = await startSignedIn(urls, {
+    terminals: visitors.terminal.slice(0, sizes.signIns.terminals),
+    readers: visitors.reader.slice(0, sizes.signIns.readers),
+  });
+  const world: World = { lab, writes, sessions, logins, signIns, signedIn, changes, slack, say };
   try {
     if (chosen.has('revocations')) lines.push(...(await revokeKeys(world, others, sizes.revocations)));
     if (chosen.has('kills')) lines.push(...(await killServers(world, sizes.kills)));
     if (chosen.has('failovers')) lines.push(...(await failOver(world, sizes.failovers)));
     if (chosen.has('stops')) lines.push(...(await stopEach(world, sizes.stops)));
+    if (chosen.has('restarts') && sizes.restarts) lines.push(...(await restartServers(world)));
   } finally {
     // All at once, for each waits for what is under way.
-    await Promise.all([writes, logins, changes, sessions].map((one) => one.stop()));
+    await Promise.all([writes, logins, signIns, signedIn, changes, sessions].map((one) => one.stop()));
   }
   const lost = await findLost(lab, world);
   for (const fault of lost.slice(0, 20)) say(fault);
   const unexpected = [...writes.ledger.unexpected, ...changes.unexpected];
-  for (const sentence of unexpected.slice(0, 20)) say(sentence);
+  for (const sentence of [...unexpected, ...signedIn.out].slice(0, 20)) say(sentence);
   return [
     ...lines,
     atMost(
@@ -137,6 +154,12 @@ async function run(sizes: Sizes, { chosen, slack, logs, say }: RunOptions): Prom
       0,
     ),
     atMost('at the end', 'answers that nobody should get', unexpected.length, 0),
+    atMost(
+      'at the end',
+      `people signed out, of ${signedIn.renewals} renewals and ${signedIn.events} events on pages`,
+      signedIn.out.length,
+      0,
+    ),
   ];
 }
 

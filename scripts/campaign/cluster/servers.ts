@@ -9,6 +9,7 @@ import type { Lab } from '../../../src/domain/lab.ts';
 import type { Scratch } from '../../bench/scratch.ts';
 import { answers, root } from '../../bench/service.ts';
 import { type Addresses, ports, proxyPorts, readExample } from './addresses.ts';
+import type { LabIssuer } from './issuer.ts';
 import { signal, urlOf } from './postgres.ts';
 
 export interface Server {
@@ -29,7 +30,7 @@ export interface Server {
 interface ServersOptions {
   addresses: Addresses;
   lab: Lab;
-  issuer: string;
+  issuer: LabIssuer;
   /** The directory that the lab's files of keys are in. */
   secretsDir: string;
   /** Where logs stay; with all else, where it is left out. */
@@ -54,15 +55,17 @@ export function configureServers(
     const example = parse(
       addresses.adapt(readExample('andromeda.yaml')).replaceAll(addresses.servers[0], host),
     );
+    const dataDir = join(folder, `data-${index + 1}`);
+    issuer.giveTo(dataDir);
     const settings = {
       ...example,
-      dataDir: join(folder, `data-${index + 1}`),
+      dataDir,
       ...{ databaseFile, secretsKeyFile },
-      platform: { ...example.platform, url: `http://${addresses.proxy}:${proxyPorts.platform}` },
-      business: { ...example.business, url: `http://${addresses.proxy}:${proxyPorts.business}` },
+      platform: { ...example.platform, url: addresses.urls.platform },
+      business: { ...example.business, url: addresses.urls.business },
       gateway: { ...example.gateway, hostname: addresses.proxy, port: proxyPorts.ssh },
-      identity: { issuer },
-      console: undefined,
+      identity: { embedded: { ...example.identity.embedded, url: issuer.url } },
+      console: { ...example.console, url: addresses.urls.console },
       clusters: { secretsDir },
       sync: { intervalSeconds: 5 },
       // Simulated login nodes of others on this machine end every process of a number that is theirs as well.
@@ -75,7 +78,7 @@ export function configureServers(
     const logFile = join(logs ?? folder, `server-${index + 1}.log`);
     return createServer(scratch, {
       ...{ name: `server ${index + 1}`, host, file, logFile },
-      dataDir: settings.dataDir,
+      dataDir,
     });
   });
 }

@@ -1,7 +1,7 @@
 /** Each process in turn stands still for a while (SIGSTOP), as one does whose machine is short of something. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signal } from './postgres.ts';
-import { atMost, type Line, seconds, type World, within } from './trial.ts';
+import { atMost, type Line, longestWithout, seconds, type World, within } from './trial.ts';
 
 interface Target {
   name: string;
@@ -33,32 +33,26 @@ export async function stopEach(
 }
 
 async function stop(world: World, target: Target, stopMs: number): Promise<{ pause: number; lost: number }> {
-  const { sessions, writes, logins, changes, slack, say } = world;
+  const { sessions, writes, logins, signIns, changes, slack, say } = world;
   const before = sessions.all;
   const pids = target.pids();
   const at = performance.now();
   for (const pid of pids) signal(pid, 'SIGSTOP');
   await sleep(stopMs);
   for (const pid of pids) signal(pid, 'SIGCONT');
-  await Promise.all([writes, logins, changes].map((one) => one.next(limitMs * 2 * slack)));
+  await Promise.all([writes, logins, signIns, changes].map((one) => one.next(limitMs * 2 * slack)));
   const found = {
     writes: writes.longestGap(at),
-    logins: longestWithoutLogin(logins.all, at),
+    logins: longestWithout(logins.all, at),
+    signIns: longestWithout(signIns.all, at),
     sync: changes.longest(at),
   };
   const gone = before.filter((session) => !session.isOpen);
   for (const session of gone) say(`a session on ${session.server.name} ended: ${session.said}`);
   say(
-    `${target.name} (${pids.length}) stopped ${seconds(stopMs)}: writes paused ${seconds(found.writes)}, logins ${seconds(found.logins)}, sync ${seconds(found.sync)}`,
+    `${target.name} (${pids.length}) stopped ${seconds(stopMs)}: writes paused ${seconds(found.writes)}, logins ${seconds(found.logins)}, sign-ins ${seconds(found.signIns)}, sync ${seconds(found.sync)}`,
   );
-  return { pause: Math.max(found.writes, found.logins, found.sync), lost: gone.length };
-}
-
-/** The longest time in which no login that began succeeded. */
-function longestWithoutLogin(all: World['logins']['all'], since: number): number {
-  const good = all.filter(({ attempts }) => attempts !== undefined).map(({ at, ms }) => at + ms);
-  const times = [since, ...good.filter((time) => time > since).sort((one, other) => one - other)];
-  return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
+  return { pause: Math.max(found.writes, found.logins, found.signIns, found.sync), lost: gone.length };
 }
 
 function targetsOf({ lab }: World): Target[] {

@@ -1,8 +1,10 @@
 /** What the trials share: the lab under its load, and the lines that they report. */
 import type { Changes } from './changes.ts';
 import type { ClusterLab } from './lab.ts';
-import type { Logins } from './logins.ts';
+import type { Login, Logins } from './logins.ts';
 import type { Sessions } from './sessions.ts';
+import type { SignIns } from './sign-ins.ts';
+import type { SignedIn } from './signed-in.ts';
 import type { Writes } from './writes.ts';
 
 export interface World {
@@ -10,6 +12,8 @@ export interface World {
   writes: Writes;
   sessions: Sessions;
   logins: Logins;
+  signIns: SignIns;
+  signedIn: SignedIn;
   changes: Changes;
   /** How much longer than the limits anything may take; 1 where they are to hold. */
   slack: number;
@@ -55,4 +59,11 @@ export function formatLines(lines: readonly Line[]): string {
         .trimEnd(),
     )
     .join('\n');
+}
+
+/** The longest time since then in which nothing of these that began succeeded. */
+export function longestWithout(all: readonly Login[], since: number): number {
+  const good = all.filter(({ attempts }) => attempts !== undefined).map(({ at, ms }) => at + ms);
+  const times = [since, ...good.filter((time) => time > since).sort((one, other) => one - other)];
+  return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
 }

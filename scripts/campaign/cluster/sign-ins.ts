@@ -1,0 +1,105 @@
+/**
+ * People who sign in to the console by way of HAProxy, each request at whichever server it gives it to, and at once a second time
+ * where the first attempt failed.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Browser, createBrowser } from './browser.ts';
+import type { Login } from './logins.ts';
+
+export interface SignIns {
+  readonly all: readonly Login[];
+  /** How often one request was asked again at most, of those that began since then. */
+  repeats(since: number): number;
+  /** Resolves with the time of the next that succeeds. */
+  next(limitMs: number): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Somebody with a password at the issuer. */
+export interface Visitor {
+  email: string;
+  password: string;
+}
+
+/** Signs a browser in to the console. Rejects with where that ended. */
+export async function signInToConsole(browser: Browser, url: string, visitor: Visitor): Promise<void> {
+  let page = await browser.visit(`${url}/sign-in?to=/`);
+  if (page.text.includes('action="/auth/sign-in"'))
+    page = await browser.submit(page, '/auth/sign-in', { ...visitor });
+  if (page.url !== `${url}/` || page.status !== 200)
+    throw new Error(`a sign-in ended at ${page.url} with ${page.status}`);
+  for (const path of ['/session', '/api/business/me']) {
+    const reply = await askAgain(() => browser.fetch(`${url}${path}`));
+    if (reply.status !== 200) throw new Error(`signed in, ${path} was answered ${reply.status}`);
+  }
+}
+
+/** An answer of a server that can give one, asked for again for a while. */
+export async function askAgain(ask: () => Promise<Response>, signal?: AbortSignal): Promise<Response> {
+  const until = performance.now() + 20_000;
+  for (;;) {
+    const reply = await ask().catch((error: Error) => error);
+    const isAnswer = reply instanceof Response && ![429, 500, 502, 503, 504].includes(reply.status);
+    if (reply instanceof Response) {
+      // Its connection is free again only then.
+      await reply.clone().arrayBuffer();
+      if (isAnswer || performance.now() > until || signal?.aborted) return reply;
+    } else if (performance.now() > until || signal?.aborted) throw reply;
+    await sleep(250);
+  }
+}
+
+export function startSignIns(url: string, visitors: readonly Visitor[], everyMs: number): SignIns {
+  const all: Login[] = [];
+  const repeated: { at: number; repeats: number }[] = [];
+  const succeeded: number[] = [];
+  const under = new Set<Promise<void>>();
+  let turn = 0;
+
+  async function attempt(visitor: Visitor, at: number): Promise<string | undefined> {
+    const browser = createBrowser();
+    const failure = await signInToConsole(browser, url, visitor).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    repeated.push({ at, repeats: browser.repeats });
+    return failure;
+  }
+
+  async function signIn(): Promise<void> {
+    turn += 1;
+    const visitor = visitors[turn % visitors.length];
+    if (!visitor) return;
+    const at = performance.now();
+    const first = await attempt(visitor, at);
+    const second = first === undefined ? undefined : await attempt(visitor, at);
+    const attempts = first === undefined ? 1 : second === undefined ? 2 : undefined;
+    if (attempts) succeeded.push(performance.now());
+    all.push({ at, attempts, ms: performance.now() - at, said: [first, second].filter(Boolean).join('; ') });
+  }
+
+  const starting = setInterval(() => {
+    // Each by itself: one that hangs keeps no other waiting.
+    const signingIn = signIn().finally(() => under.delete(signingIn));
+    under.add(signingIn);
+  }, everyMs);
+
+  return {
+    all,
+    repeats: (since) =>
+      Math.max(0, ...repeated.filter(({ at }) => at >= since).map(({ repeats }) => repeats)),
+    async next(patienceMs) {
+      const before = succeeded.length;
+      const end = performance.now() + patienceMs;
+      while (succeeded.length === before) {
+        if (performance.now() > end) return Number.POSITIVE_INFINITY;
+        await sleep(20);
+      }
+      return succeeded.at(-1) ?? 0;
+    },
+    async stop() {
+      clearInterval(starting);
+      await Promise.all(under);
+    },
+  };
+}
