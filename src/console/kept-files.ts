@@ -28,7 +28,7 @@ const retryMs = 5_000;
 /** A page that is not loaded anew ends with its session, after half a day. */
 const forgetMs = 7 * 24 * hour;
 /** A page waits for the database for so long. */
-const patienceMs = 2_000;
+const patienceMs = 10_000;
 /** What a page loads; anything else is not looked for. */
 const kept = /^assets\/[\w.-]{1,100}\.(?:js|css)$/;
 

@@ -54,7 +54,7 @@ export function startSignIns(url: string, visitors: readonly Visitor[], everyMs:
   const repeated: { at: number; repeats: number }[] = [];
   const succeeded: number[] = [];
   const under = new Set<Promise<void>>();
-  let turn = 0;
+  let begun = 0;
 
   async function attempt(visitor: Visitor, at: number): Promise<string | undefined> {
     const browser = createBrowser();
@@ -67,8 +67,8 @@ export function startSignIns(url: string, visitors: readonly Visitor[], everyMs:
   }
 
   async function signIn(): Promise<void> {
-    turn += 1;
-    const visitor = visitors[turn % visitors.length];
+    begun += 1;
+    const visitor = visitors[begun % visitors.length];
     if (!visitor) return;
     const at = performance.now();
     const first = await attempt(visitor, at);
