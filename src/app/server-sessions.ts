@@ -68,8 +68,12 @@ function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOption
   /** Since when this server has seen without a break that others are gone, by a clock that nobody sets. */
   const goneSince = new Map<string, number>();
   const limitMs = graceMs + slackMs;
+  let ranAt = performance.now();
 
   async function run(): Promise<void> {
+    // Who stood still has not seen what the others did meanwhile.
+    if (performance.now() - ranAt > serverLifeMs) goneSince.clear();
+    ranAt = performance.now();
     const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));
     const gone = (await listServersWithSessions(store.read)).filter(
       (id) => id !== store.server.id && !live.has(id),

@@ -29,8 +29,11 @@ export interface Servers {
   stop(): Promise<void>;
 }
 
-/** How often a server says that it is there, after how long without it gives up, and how often it looks for leases to take. */
-const usual = { heartbeatMs, giveUpMs, pollMs: 1_000 };
+/**
+ * How often a server says that it is there, after how long without it gives up, how often it looks for leases to take, and how long
+ * it has watched the others before it says of one that it is gone.
+ */
+const usual = { heartbeatMs, giveUpMs, pollMs: 1_000, lifeMs: serverLifeMs };
 const topic = 'leases';
 /** A database that is away does not hold up the end: the others find out by themselves. */
 const leaveMs = 2_000;
@@ -39,7 +42,7 @@ const unflushed = { flush: false };
 
 /** Writes this server down among the others. Throws `invalid_state` where it may not serve beside them. */
 export async function joinServers(
-  { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
+  { dataDir, server: { name } }: Pick<Config, 'dataDir' | 'server'>,
   store: Store,
   log: Logger,
   times: typeof usual = usual,
@@ -103,6 +106,9 @@ class Member {
   #hasGivenUp = false;
   #lastFailure = '';
   readonly #others = new Map<string, Server>();
+  /** When the others were last asked about, and since when that goes on without a pause. */
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #watchingSince = 0;
   readonly #toFree = new Map<string, () => void>();
 
   constructor({ store, entrant, log, times }: MemberOptions) {
@@ -219,19 +225,30 @@ class Member {
 
   async #observeOthers(): Promise<void> {
     const { server } = this.#store;
-    const live = (await listServers(this.#store)).filter(({ id, isLive }) => isLive && id !== server.id);
+    const all = (await listServers(this.#store)).filter(({ id }) => id !== server.id);
+    const live = all.filter(({ isLive }) => isLive);
+    this.#notePause();
     for (const one of live) {
       const { id, name, version } = one;
       if (!this.#others.has(id)) this.#log.info('servers.seen', { serverId: id, name, version });
       this.#others.set(id, one);
     }
-    const ids = new Set(live.map(({ id }) => id));
+    // One that left is in the list no more; one that was not seen is gone only where somebody was there to see it.
+    const isWatched = performance.now() - this.#watchingSince >= this.#times.lifeMs;
+    const ids = new Set((isWatched ? live : all).map(({ id }) => id));
     for (const [id, { name }] of this.#others) {
       if (ids.has(id)) continue;
       this.#others.delete(id);
       this.#log.info('servers.gone', { serverId: id, name });
     }
     this.#log.debug('servers.counted', { servers: live.length + 1, leases: this.leases.held.length });
+  }
+
+  /** While this server stands still, or the database does for all, the others may be there all the time. */
+  #notePause(): void {
+    const now = performance.now();
+    if (now - this.#askedAt > this.#times.giveUpMs) this.#watchingSince = now;
+    this.#askedAt = now;
   }
 
   #free(name: string): Promise<void> {

@@ -17,7 +17,7 @@ import { asServer, letPass } from '../support/servers.ts';
 import { openTestStore } from '../support/store.ts';
 
 const silent = createLogger('silent');
-const quick = { heartbeatMs: 50, giveUpMs: 60_000, pollMs: 20 };
+const quick = { heartbeatMs: 50, giveUpMs: 60_000, pollMs: 20, lifeMs: serverLifeMs };
 const owner = { email: 'ada@x.example', role: 'owner' as const, username: 'ada' };
 const lab: Lab = { organizations: [{ slug: 'x', name: 'X', members: [owner] }] };
 
@@ -121,6 +121,48 @@ test('a server that was taken for gone is there again with what it takes next, a
     async () => (await listServers(two.own)).map(({ name, isLive, leases }) => `${name} ${isLive} ${leases}`),
     (servers) => servers.join() === 'one true 1,two true 1',
   );
+});
+
+test('of a server that was not seen it is said that it is gone, but not by one that could not look meanwhile', async () => {
+  await using all = await joining();
+  const events: string[] = [];
+  const log = createLogger('debug', (line) => void events.push(JSON.parse(line).event));
+  const seen = (event: string, before = 0) =>
+    eventually(
+      async () => events.lastIndexOf(event),
+      (at) => at >= before,
+    );
+  // It says only once that it is there.
+  const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });
+  const base = asServer(all.store);
+  let standing: Promise<void> | undefined;
+  const own: Store = {
+    ...base,
+    async write(body, options) {
+      await standing;
+      return base.write(body, options);
+    },
+  };
+  const times = { ...quick, giveUpMs: 200, lifeMs: 1_000 };
+  await all.join('two', { own, log, times });
+  await seen('servers.seen');
+  await new Promise((done) => setTimeout(done, times.lifeMs));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  standing = promise;
+  await new Promise((done) => setTimeout(done, 2 * times.giveUpMs));
+  await letPass(all.store, one.own.server.id, serverLifeMs);
+  events.length = 0;
+  resolve();
+  await seen('servers.counted');
+  // As the other would, a moment later.
+  await letPass(all.store, one.own.server.id, -serverLifeMs);
+  await seen('servers.counted', events.length);
+  assert.equal(events.includes('servers.gone'), false);
+
+  await all.join('three', { log, times: { ...quick, lifeMs: 0 } });
+  await seen('servers.seen', events.length);
+  await letPass(all.store, one.own.server.id, serverLifeMs);
+  await seen('servers.gone');
 });
 
 test('a simulated cluster is refused beside another server, whichever comes second', async () => {

@@ -30,9 +30,9 @@ const lab: Lab = {
   ],
   clusters: [{ name: 'alpha', id: clusterId, organization: 'x', scheduler: 'sunk', slurm: site }],
 };
-const times = { heartbeatMs: 100, giveUpMs: 60_000, pollMs: 50 };
+const times = { heartbeatMs: 100, giveUpMs: 60_000, pollMs: 50, lifeMs: 15_000 };
 /** Of a server that is halted, so to speak: it says only once that it is there, and does not notice. */
-const never = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 50 };
+const never = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 50, lifeMs: 15_000 };
 
 /** What is on the cluster: the servers reach the same one. */
 class OneCluster {
