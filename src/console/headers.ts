@@ -71,11 +71,13 @@ export function redirect(response: ServerResponse, location: string, cookies: st
 
 /** As the APIs refuse. Returns whether the log should have the error. */
 export function sendError(response: ServerResponse, error: unknown): boolean {
-  const { status, body, unexpected } = errorReply(error);
+  const { status, headers, body, unexpected } = errorReply(error);
   if (response.headersSent) {
     response.destroy();
     return unexpected;
   }
+  const { 'Retry-After': later } = headers;
+  if (later !== undefined) response.setHeader('Retry-After', later);
   sendJson(response, status, body);
   return unexpected;
 }

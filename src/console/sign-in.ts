@@ -179,6 +179,7 @@ async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined>
 function reasonOf(error: unknown): string {
   if (!(error instanceof DomainError)) return 'failed';
   if (error.code === 'integration_unavailable') return 'issuer_away';
+  if (error.code === 'service_unavailable') return 'unavailable';
   if (error.message.includes('no account')) return 'no_account';
   if (error.message.includes('deactivated')) return 'deactivated';
   return error.cause === undefined && error.code === 'unauthorized' ? 'again' : 'refused';

@@ -85,7 +85,8 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/readyz', async (_request, response) => {
     await options.checkReady().catch((cause: unknown) => {
       logUnready(cause);
-      if (cause instanceof DomainError) throw cause;
+      // What caused it is in that line, once for all who ask.
+      if (cause instanceof DomainError) throw new DomainError(cause.code, cause.message);
       throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
     });
     response.json({ status: 'ready' });

@@ -42,6 +42,7 @@ export interface TestApp extends AsyncDisposable {
   issuer: TestIssuer;
   gatewayPort: number;
   businessUrl: string;
+  platformUrl: string;
   business(path: string, call?: Call): Promise<Reply>;
   platform(path: string, call?: Call): Promise<Reply>;
   /** A Business write with its two headers. */
@@ -187,6 +188,7 @@ export async function startTestApp(
     issuer,
     gatewayPort,
     businessUrl: config.business.url,
+    platformUrl: config.platform.url,
     business,
     platform: (path, options) => call(config.platform.url, path, options),
     write: (path, { key = `key-${++keys}`, reason = 'a test', ...options }) =>

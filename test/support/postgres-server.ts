@@ -1,6 +1,6 @@
 /** A PostgreSQL of a test run's own: on a Unix socket, with nothing flushed to the disk. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -139,6 +139,21 @@ export async function createPostgres(
       await stop();
       rmSync(directory, { recursive: true, force: true });
     },
+  };
+}
+
+/** Signals a PostgreSQL as it is now, and the processes that it has started. */
+export function signalsTo({ pid = 0 }: TestPostgres): (name: NodeJS.Signals) => void {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  const processes = [pid, ...children.split(' ').filter(Boolean).map(Number)];
+  return (name) => {
+    for (const one of processes) {
+      try {
+        process.kill(one, name);
+      } catch {
+        // It has ended.
+      }
+    }
   };
 }
 

@@ -12,6 +12,7 @@ import type { Cors } from './cors.ts';
 import type { IssuerKeys } from './keys.ts';
 import { pollingMiddleware } from './polling.ts';
 import { remoteAddress } from './request.ts';
+import { retryHeaders } from './respond.ts';
 import { createRotation, nameSuccessors } from './rotation.ts';
 
 export function createProvider({
@@ -37,6 +38,16 @@ export function createProvider({
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
   provider.proxy = url.protocol === 'https:';
   provider.use(rest.cors.middleware);
+  // Around what is beside the library, which has an answer of its own.
+  provider.use(async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      log.error('issuer.request.failed', { error });
+      answerUnavailable(ctx, error);
+    }
+  });
   provider.use(pollingMiddleware(limits));
   // Koa would print it. (Its own event, which the library's types leave out.)
   const koa: EventEmitter = provider;
@@ -44,9 +55,7 @@ export function createProvider({
   provider.on('server_error', (ctx, error) => {
     log.error('issuer.request.failed', { error });
     // The library knows no better than "oops! something went wrong", on which a client cannot act.
-    if (!(error instanceof DomainError && error.code === 'service_unavailable')) return;
-    ctx.status = 503;
-    ctx.body = { error: 'temporarily_unavailable', error_description: error.message };
+    if (isUnavailable(error)) answerUnavailable(ctx, error);
   });
   provider.on('grant.revoked', (ctx: KoaContextWithOIDC, grantId: string) => {
     const clientId = ctx.oidc.client?.clientId;
@@ -56,4 +65,17 @@ export function createProvider({
     else log.info('issuer.signed_out', { clientId, grantId });
   });
   return provider;
+}
+
+function isUnavailable(error: unknown): error is DomainError {
+  return error instanceof DomainError && error.code === 'service_unavailable';
+}
+
+function answerUnavailable(
+  ctx: Pick<KoaContextWithOIDC, 'status' | 'body' | 'set'>,
+  { message }: DomainError,
+): void {
+  ctx.status = 503;
+  ctx.set(retryHeaders);
+  ctx.body = { error: 'temporarily_unavailable', error_description: message };
 }

@@ -1,6 +1,7 @@
 /** Answers of our own pages: every one with the same headers. */
 import type { ServerResponse } from 'node:http';
 import { styleHash } from '../../lib/pages/style.ts';
+import { messagePage } from './pages/error.ts';
 
 /** No script, no frame, nothing from elsewhere, forms to this origin only; no caching, no referrer. */
 export const pageHeaders = {
@@ -22,6 +23,16 @@ export function sendPage(
 ): void {
   res.writeHead(status, { ...pageHeaders, ...headers, 'Content-Length': Buffer.byteLength(page) });
   res.end(page);
+}
+
+/** Asked again so often by itself: by programs, and by a page that somebody reloads. */
+export const retryHeaders = { 'Retry-After': '1' };
+
+/** Says that the service cannot answer at the moment, which is no fault of whoever asks. */
+export function sendUnavailable(res: ServerResponse, message: string, as: 'page' | 'json'): void {
+  const error = { error: 'temporarily_unavailable', error_description: message };
+  if (as === 'json') sendJson(res, 503, error, retryHeaders);
+  else sendPage(res, 503, messagePage('Try again in a moment', message), retryHeaders);
 }
 
 /** To another page of ours, with GET. `location` is a path. */

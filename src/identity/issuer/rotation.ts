@@ -8,8 +8,7 @@
 import type { KoaContextWithOIDC, default as Provider } from 'oidc-provider';
 import { sign } from './cookie.ts';
 
-/** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */
-export const repeatSeconds = 120;
+export const repeatSeconds = 30;
 
 export interface Rotation {
   successorOf(refreshToken: string): string;

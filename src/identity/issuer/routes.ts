@@ -8,7 +8,7 @@ import type { Cors } from './cors.ts';
 import type { DevicePages } from './device-pages.ts';
 import { messagePage } from './pages/error.ts';
 import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
-import { redirect, sendJson, sendPage } from './respond.ts';
+import { redirect, sendJson, sendPage, sendUnavailable } from './respond.ts';
 import type { UserInfo } from './userinfo.ts';
 
 const libraryRoutes = new Set([
@@ -82,13 +82,17 @@ export function createRequestHandler(
       log.error('issuer.request.failed', { error });
       if (res.headersSent) return res.destroy();
       if (error instanceof DomainError && error.code === 'service_unavailable')
-        return sendPage(res, 503, messagePage('Try again in a moment', error.message), {
-          'Retry-After': '5',
-        });
+        return sendUnavailable(res, error.message, isPage(req) ? 'page' : 'json');
       const message = 'This is our fault, and it is in the log. Try again in a moment.';
       sendPage(res, 500, messagePage('Something went wrong', message));
     });
   };
+}
+
+/** Programs ask for the library's routes, and people with a browser for all others. */
+function isPage({ method, url = '' }: IncomingMessage): boolean {
+  const [path] = url.split('?');
+  return path === '/auth' || !libraryRoutes.has(`${method} ${path}`);
 }
 
 const notFound = messagePage('There is nothing here', 'The address is not one of the pages of this service.');

@@ -5,6 +5,7 @@ import { Mark } from '../frame.tsx';
 
 const reasons: Record<string, string> = {
   issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
+  unavailable: 'The service cannot reach its database at the moment. Try again in a minute.',
   no_account: 'There is no account here for this sign-in. Ask your operator for one.',
   deactivated: 'This account is deactivated. Ask your operator.',
   ended: 'Your session has ended: it was signed out, or nobody used it for an hour.',
