@@ -42,7 +42,7 @@ const unflushed = { flush: false };
 
 /** Writes this server down among the others. Throws `invalid_state` where it may not serve beside them. */
 export async function joinServers(
-  { dataDir, server: { name } }: Pick<Config, 'dataDir' | 'server'>,
+  { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
   store: Store,
   log: Logger,
   times: typeof usual = usual,

@@ -7,14 +7,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuditKey, loadAuditKey, makeAuditKey, parseAuditKey } from '../audit/key.ts';
 import type { Config } from '../config/index.ts';
-import { DomainError } from '../domain/error.ts';
 import { consoleSecretName, secretsTopic, secretTitle, serviceSecrets } from '../domain/service-secret.ts';
 import { type IssuerKeys, keysText, makeKeys, parseKeys } from '../identity/issuer/keys.ts';
 import type { Logger } from '../lib/log.ts';
 import { loadSshKeySet, type SshKeySet, writePublicPart } from '../ssh/key-set.ts';
 import { makeSshKeySet, parseSshKeySet, readKeySetFiles } from '../ssh/key-set-text.ts';
 import type { Store } from '../store/index.ts';
-import { openSecrets, type Secrets } from '../store/secrets.ts';
+import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../store/secrets.ts';
 
 export interface ServiceKeys {
   /** What the gateway shows to people. */
@@ -41,7 +40,7 @@ export async function loadServiceKeys(
 ): Promise<ServiceKeys> {
   const { dataDir, identity } = config;
   if (config.database === undefined || !config.secrets) {
-    if (config.database !== undefined) throw missingKey();
+    if (config.database !== undefined) throw missingSecretsKey(await listSecrets(store.read));
     const sshKey = (kind: 'host' | 'client') => loadSshFiles(join(dataDir, serviceSecrets[kind].file));
     const elsewhere = { auditKey: undefined, issuerKeys: undefined, consoleSecret: undefined };
     return { hostKey: sshKey('host'), clientKey: sshKey('client'), ...elsewhere, secrets: undefined };
@@ -61,13 +60,6 @@ export async function loadServiceKeys(
     issuerKeys: identity.issuer === undefined ? await loadIssuerKeys(shared) : undefined,
     secrets,
   };
-}
-
-function missingKey(): DomainError {
-  return new DomainError(
-    'invalid_state',
-    'The database is shared, so the keys of the service are in it, encrypted with a key that is not: there is none yet. Make one with `andromeda admin secrets new-key FILE`, put the same file on every server, and name it as secretsKeyFile in the configuration (or set ANDROMEDA_SECRETS_KEY).',
-  );
 }
 
 /** The files of the data directory, as they always were. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '../domain/error.ts';
 import type { ConsoleFile } from '../lib/packaging.ts';
+import type { KeptFiles } from './kept-files.ts';
 
 export type Files = () => Promise<ReadonlyMap<string, ConsoleFile>>;
 
@@ -9,13 +10,15 @@ export type Files = () => Promise<ReadonlyMap<string, ConsoleFile>>;
 const page = 'index.html';
 
 export async function sendFile(
-  files: Files,
+  { files, keptFiles }: { files: Files; keptFiles: KeptFiles },
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
 ): Promise<void> {
   const isAsset = path.startsWith('/assets/') || /^\/[\w-]+\.[a-z]+$/.test(path);
-  const file = (await files()).get(isAsset ? path.slice(1) : page);
+  const own = await files();
+  if (!isAsset) await keptFiles.keep(own);
+  const file = own.get(isAsset ? path.slice(1) : page) ?? (await keptFiles.find(path.slice(1)));
   if (!file) throw new DomainError('not_found', 'There is no such file.');
   const { type, tag } = file;
   const encoding = encodingFor(file, request.headers['accept-encoding']);

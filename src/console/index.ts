@@ -4,7 +4,7 @@
  * page reads and writes through the two APIs, whose applications are handed in and called in this process with the
  * person's own token. The token never reaches the browser, which holds a cookie and nothing else.
  *
- *     GET  /…                       the page, for every address of it; its files in /assets    assets.ts
+ *     GET  /…                       the page, for every address of it; its files in /assets    assets.ts, kept-files.ts
  *     GET  /download, …             the clients that people are offered                        ../clients, handed in
  *     GET  /sign-in                 → the issuer → GET /sign-in/callback → the page            sign-in.ts
  *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
@@ -21,6 +21,7 @@ import type { TrustedProxies } from '../lib/source-address.ts';
 import type { Store } from '../store/index.ts';
 import { createEvents } from './events.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
+import { createKeptFiles } from './kept-files.ts';
 import { createRoutes } from './routes.ts';
 import { createSessions } from './sessions.ts';
 
@@ -66,7 +67,8 @@ export function createConsole(options: ConsoleOptions): Console {
     now,
   });
   const events = createEvents({ store, sessions, log, now });
-  const handle = createRoutes({ ...options, issuer, sessions, events });
+  const keptFiles = createKeptFiles(options);
+  const handle = createRoutes({ ...options, issuer, sessions, events, keptFiles });
   return {
     handle,
     async stop() {

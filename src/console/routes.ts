@@ -9,6 +9,7 @@ import { type Files, sendFile } from './assets.ts';
 import type { Events } from './events.ts';
 import { requireOwnPage, sendError, sendJson, setPageHeaders } from './headers.ts';
 import type { IssuerClient } from './issuer-client.ts';
+import type { KeptFiles } from './kept-files.ts';
 import { answerSession } from './session-routes.ts';
 import type { Sessions } from './sessions.ts';
 import { createSignInRoutes } from './sign-in.ts';
@@ -21,6 +22,7 @@ export interface RoutesOptions {
   sessions: Sessions;
   events: Events;
   files: Files;
+  keptFiles: KeptFiles;
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
   consoleSecret?: Buffer | undefined;
@@ -33,7 +35,7 @@ export interface RoutesOptions {
 const onlyGet = new Set(['/sign-in', '/sign-in/callback', '/events']);
 
 export function createRoutes(options: RoutesOptions): RequestListener {
-  const { apis, sessions, events, files, downloads, proxies, log } = options;
+  const { apis, sessions, events, downloads, proxies, log } = options;
   const signIn = createSignInRoutes(options);
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -64,7 +66,7 @@ export function createRoutes(options: RoutesOptions): RequestListener {
       requireOwnPage(request);
       return events.open(await sessions.of(request), response);
     }
-    return sendFile(files, request, response, path);
+    return sendFile(options, request, response, path);
   }
 
   return (request, response) => {

@@ -28,3 +28,10 @@ export class DomainError extends Error {
     this.code = code;
   }
 }
+
+/** What was asked to stop while it waited to begin: nothing has failed. */
+export class StoppedError extends DomainError {
+  constructor(message: string) {
+    super('service_unavailable', message);
+  }
+}

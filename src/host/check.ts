@@ -48,7 +48,8 @@ async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
     yield* checkConfigFiles(file, config);
     yield* checkDataDir(config.dataDir);
     const shared = sharedConfig(config);
-    yield* shared ? checkSharedSettings(shared) : checkDatabase(config.dataDir);
+    if (shared) yield* checkSharedSettings(shared);
+    else yield* checkDatabase(config.dataDir);
     yield* checkCertificates(config);
     yield* ports;
     yield* checkAuditPaths(config);

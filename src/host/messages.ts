@@ -6,7 +6,7 @@ export interface Messages {
   stopping(signal: string): void;
   /** Some parts did not stop in time. */
   leaving(): void;
-  stopped(): void;
+  stopped(message?: string): void;
   reloading(): void;
   /** It goes on as it is. */
   notReloaded(why: string): void;
@@ -17,7 +17,7 @@ export interface Messages {
 export const plainMessages: Messages = {
   stopping: (signal) => void process.stderr.write(`\nStopping (${signal})…\n`),
   leaving: () => void process.stderr.write('Some parts did not stop in time; left them.\n'),
-  stopped: () => void process.stderr.write('Stopped.\n'),
+  stopped: (message = 'Stopped.') => void process.stderr.write(`${message}\n`),
   reloading: () => void process.stderr.write('Starting anew…\n'),
   notReloaded: (why) => void process.stderr.write(`andromeda: ${why}\n`),
   failed: ({ message }) => void process.stderr.write(`andromeda: ${message}\n`),
@@ -27,7 +27,7 @@ export function loggedMessages(log: Logger): Messages {
   return {
     stopping: (signal) => log.info('serve.stopping', { signal, message: `Stopping (${signal})…` }),
     leaving: () => log.error('serve.left', { message: 'Some parts did not stop in time; left them.' }),
-    stopped: () => log.info('serve.stopped', { message: 'Stopped.' }),
+    stopped: (message = 'Stopped.') => log.info('serve.stopped', { message }),
     reloading: () => log.info('serve.reloading', { message: 'Starting anew with what is on disk…' }),
     notReloaded: (why) => log.error('serve.reload.refused', { message: `Not reloaded: ${why}` }),
     failed: ({ message }, status) => log.error('serve.failed', { message, status }),

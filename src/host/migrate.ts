@@ -42,14 +42,17 @@ export function migrateDatabase(
       to === 'postgres'
         ? await copyToPostgres(options, () => readServiceFiles(dataDir))
         : await copyToSqlite(options, (content) => writeServiceFiles(dataDir, content));
-    return `${summaryOf(copied)}\n${to === 'postgres' ? afterPostgres(config) : afterSqlite(config)}`;
+    return `${summaryOf(copied, { isEnded: to === 'sqlite' })}\n${to === 'postgres' ? afterPostgres(config) : afterSqlite(config)}`;
   });
 }
 
-function summaryOf({ from, to, tables, rows, auditEntries, secrets }: Copied): string {
+function summaryOf(
+  { from, to, tables, rows, auditEntries, secrets }: Copied,
+  { isEnded }: { isEnded: boolean },
+): string {
   return `${to} has all of ${from}: ${rows} rows of ${tables} tables, counted on both sides,
 ${auditEntries} entries of the audit trail, read through, and ${secrets} secrets.
-${from} is as it was.
+${isEnded ? `${from} takes no writes any more: no server starts on it, and one that stood still meanwhile writes nothing there` : `${from} is as it was`}.
 `;
 }
 
@@ -72,6 +75,6 @@ function afterSqlite({ dataDir }: Config): string {
 
   1. Take database (or databaseFile) and secretsKeyFile out of the configuration.
   2. Start the service, on this host alone: the others have no database any more. The keys are files below ${dataDir} again.
-  3. Back it up with \`andromeda backup\` from now on. When all is well, drop the PostgreSQL database.
+  3. Back it up with \`andromeda backup\` from now on. When all is well, drop the PostgreSQL database, and its role.
 `;
 }

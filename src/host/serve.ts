@@ -4,7 +4,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { type App, startApp } from '../app/index.ts';
 import { demoConfig, readConfig } from '../config/index.ts';
 import { readLab } from '../config/lab-file.ts';
-import { DomainError } from '../domain/error.ts';
+import { DomainError, StoppedError } from '../domain/error.ts';
 import { createLogger } from '../lib/log.ts';
 import { statusOf } from './exit-status.ts';
 import { loggedMessages, logNodeMessages, type Messages, plainMessages } from './messages.ts';
@@ -35,8 +35,10 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
     return 0;
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    const status = statusOf(error);
-    messages.failed(error, status);
+    const isStopped = error instanceof StoppedError;
+    const status = isStopped ? 0 : statusOf(error);
+    if (isStopped) messages.stopped(error.message);
+    else messages.failed(error, status);
     // What was said may be on its way into a pipe that nobody reads.
     setTimeout(() => process.exit(status), stopLimitMs).unref();
     return status;

@@ -1,13 +1,13 @@
-/** What `check` and `doctor` say of a database that servers share, and of the secrets in it. */
+/** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
 import type { Config } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
-import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
-import { openStore } from '../store/index.ts';
-import { readSecrets } from '../store/secrets.ts';
-import { type Finding, ok, wrong } from './findings.ts';
-import { requireSecretsKey } from './secrets.ts';
+import type { SecretsKeys } from '../lib/secrets-key.ts';
+import { type ServerView, viewPostgres } from '../store/engine.ts';
+import { inspectShared } from '../store/inspect-shared.ts';
+import { listGoneSecrets, listSecrets, missingSecretsKey, readSecrets } from '../store/secrets.ts';
+import { type Finding, ok, warn, wrong } from './findings.ts';
 
-type SharedConfig = Pick<Config, 'dataDir' | 'secrets'> & { database: string };
+type SharedConfig = Pick<Config, 'secrets'> & { database: string };
 
 /** The configuration, where servers share a database. */
 export function sharedConfig(config: Config): SharedConfig | undefined {
@@ -15,39 +15,100 @@ export function sharedConfig(config: Config): SharedConfig | undefined {
   return database === undefined ? undefined : { ...config, database };
 }
 
-/** For `check`: nothing is asked over the network. */
-export function* checkSharedSettings({ database, secrets }: SharedConfig): Generator<Finding> {
-  yield ok('database', `${describePostgres(parsePostgresUrl(database))}. \`andromeda doctor\` asks there.`);
-  yield* checkKey({ secrets });
+/** For `check`: whether a server could start with it. One that is away is waited for. */
+export async function* checkSharedSettings(config: SharedConfig): AsyncGenerator<Finding> {
+  yield* checkShared(config, (message) => warn('database', `${message} A server that starts waits for it.`));
 }
 
-/** For `doctor`: whether it answers, and its secrets can be read. */
+/** For `doctor`: whether it answers, has what it should, and its secrets can be read. */
 export async function* checkSharedDatabase(config: SharedConfig): AsyncGenerator<Finding> {
-  const { dataDir, database, secrets } = config;
-  const about = 'database';
-  try {
-    const store = await openStore(dataDir, { beside: true, unchanged: true, database });
-    try {
-      yield ok(about, `${describePostgres(parsePostgresUrl(database))} answers.`);
-      if (!secrets) return yield* checkKey(config);
-      const all = await readSecrets(store.read, secrets);
-      yield ok('secrets', `All ${all.size} in the database can be read with the key of ${secrets.source}.`);
-    } finally {
-      await store.close();
-    }
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    yield wrong(about, error.message);
-  }
+  yield* checkShared(config, (message) => wrong('database', message));
   yield ok('backup', 'Dumps by pg_dump are not seen here. Keep the secrets key apart from them.');
 }
 
-function* checkKey({ secrets }: Pick<Config, 'secrets'>): Generator<Finding> {
+async function* checkShared(
+  config: SharedConfig,
+  away: (message: string) => Finding,
+): AsyncGenerator<Finding> {
+  let view: ServerView | undefined;
   try {
-    const { source } = requireSecretsKey({ secrets });
-    yield ok('secrets', `${source} has the key of the secrets in the database.`);
+    view = await viewPostgres(config.database);
+    yield ok('database', `${view.name} answers.`);
+    yield* checkLock(view);
+    const { isNew } = yield* checkSchema(view);
+    if (isNew) yield* checkNoSecrets(config);
+    else yield* checkSecrets(config, view);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield error.code === 'service_unavailable' ? away(error.message) : wrong('database', error.message);
+  } finally {
+    await view?.close();
+  }
+}
+
+/** Who keeps writes waiting at the moment, by name: `/readyz` tells anybody only that somebody does. */
+async function* checkLock({ findObstacle }: ServerView): AsyncGenerator<Finding> {
+  const { reason, detail } = await findObstacle();
+  if (detail !== undefined) yield wrong('database', `Writes wait: ${reason}. ${detail}.`);
+}
+
+/** Resolves to whether there is nothing in it yet. */
+async function* checkSchema(view: ServerView): AsyncGenerator<Finding, { isNew: boolean }> {
+  const about = 'database';
+  const { state, missing, foreign, isMovedAway } = await inspectShared(view);
+  if (isMovedAway)
+    yield wrong(about, 'It takes no writes any more: `andromeda migrate` copied the installation out of it.');
+  if (missing.length > 0)
+    yield wrong(
+      about,
+      `It lacks ${some(missing)}: dropped, or a restore was cut short. Stop every server, and restore a dump of it into a new database (docs/backup.md).`,
+    );
+  if (foreign.length > 0)
+    yield warn(
+      about,
+      `It has tables that are not Andromeda's: ${some(foreign)}. Give each a database, or a schema, of its own.`,
+    );
+  if (state === 'new') yield ok(about, 'There is nothing in it yet; the first start fills it.');
+  if (state === 'older')
+    yield warn(about, 'It is of an older version; the first server of this one brings it up to date.');
+  if (state === 'newer')
+    yield warn(about, 'It is of a newer version. Look with that one at whether its tables are all there.');
+  if (state === 'known' && missing.length === 0)
+    yield ok(about, 'Every table, column, index and trigger is there.');
+  return { isNew: state === 'new' };
+}
+
+const named = 5;
+
+function some(names: readonly string[]): string {
+  const more = names.length > named ? ` and ${names.length - named} more` : '';
+  return `${names.slice(0, named).join(', ')}${more}`;
+}
+
+function* checkNoSecrets({ secrets }: SharedConfig): Generator<Finding> {
+  if (secrets) yield ok('secrets', `${secrets.source} has the key that those to be made are encrypted with.`);
+  else yield wrong('secrets', missingSecretsKey([]).message);
+}
+
+async function* checkSecrets({ secrets }: SharedConfig, view: ServerView): AsyncGenerator<Finding> {
+  try {
+    yield await judgeSecrets(secrets, view);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield wrong('secrets', error.message);
   }
+}
+
+async function judgeSecrets(secrets: SecretsKeys | undefined, { reader }: ServerView): Promise<Finding> {
+  const all = await listSecrets(reader);
+  if (!secrets) throw missingSecretsKey(all);
+  const gone = await listGoneSecrets(reader);
+  if (gone.length > 0)
+    return wrong(
+      'secrets',
+      `${some(gone)} ${gone.length === 1 ? 'is' : 'are'} gone from the database. Restore the table \`secrets\` from a dump.`,
+    );
+  const { size } = await readSecrets(reader, secrets);
+  if (size === 0) return ok('secrets', `There is none in the database yet; ${secrets.source} has a key.`);
+  return ok('secrets', `All ${size} in the database can be read with the key of ${secrets.source}.`);
 }

@@ -1,10 +1,11 @@
 /** Listening: addresses, TLS, and stopping without cutting requests short. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../domain/error.ts';
 import { type ConnectionLimit, limitConnections, limitRequests } from './connection-limit.ts';
+import { createLeaving } from './leaving.ts';
 
 export interface ListenOptions {
   /** For messages: which part of the service this is. */
@@ -26,8 +27,11 @@ export interface LiveTls {
 
 export interface Listener {
   readonly port: number;
-  /** Takes no new requests, lets running ones finish for `graceMs`, then cuts what is left. */
-  stop(graceMs: number): Promise<void>;
+  /**
+   * Takes no new connections, lets running requests finish for `graceMs`, then cuts what is left. For `lingerMs` before that,
+   * connections stay open that a proxy keeps for its next request, which is answered and told to be the last one on it.
+   */
+  stop(graceMs: number, lingerMs?: number): Promise<void>;
 }
 
 /** How long a client may leave something half done, in milliseconds, before its connection is destroyed. */
@@ -55,7 +59,8 @@ const defaultDeadlines: Deadlines = {
 /** Starts listening. Throws `service_unavailable` with a sentence when the address cannot be had. */
 export async function listen(handler: RequestListener, options: ListenOptions): Promise<Listener> {
   const deadlines = { ...defaultDeadlines, ...options.deadlines };
-  const server = createHttpServer(options, deadlines, handler);
+  const leaving = createLeaving(handler);
+  const server = createHttpServer(options, deadlines, leaving.handler);
   if (options.limit) limitConnections(server, options.name, options.limit);
   server.on('clientError', (error, socket) => refuseUnreadable(error, socket, deadlines.closeMs));
   // Node's own list has no connections that are still in their TLS handshake.
@@ -70,17 +75,23 @@ export async function listen(handler: RequestListener, options: ListenOptions): 
   });
   return {
     port: (server.address() as AddressInfo).port,
-    stop: (graceMs) =>
-      new Promise((resolve) => {
-        const cut = setTimeout(() => {
-          for (const socket of sockets) socket.destroy();
-        }, graceMs);
-        server.close(() => {
-          clearTimeout(cut);
-          resolve();
-        });
-        server.closeIdleConnections();
-      }),
+    async stop(graceMs, lingerMs = 0) {
+      leaving.begin();
+      const closed = new Promise<void>((resolve) => {
+        // HTTP's own would close idle connections at once.
+        NetServer.prototype.close.call(server, () => resolve());
+      });
+      const closeIdle = lingerMs > 0 ? setTimeout(() => server.closeIdleConnections(), lingerMs) : undefined;
+      if (!closeIdle) server.closeIdleConnections();
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, lingerMs + graceMs);
+      await closed;
+      clearTimeout(closeIdle);
+      clearTimeout(cut);
+      // And what HTTP has running for its time limits.
+      server.close();
+    },
   };
 }
 

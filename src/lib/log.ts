@@ -58,7 +58,8 @@ export interface LogEvents {
   'serve.reloading': { message: string };
   'serve.reload.refused': { message: string };
   'serve.notify.failed': { message: string };
-  'database.away': { message: string };
+  /** Said again at growing intervals, with how long it has been so. */
+  'database.away': { message: string; waitedMs: number };
   'database.back': Record<string, never>;
   'database.clock': { differsMs: number };
   'database.standby': { synchronousStandbys: string; synchronousCommit: string };

@@ -23,18 +23,23 @@ export interface PostgresTarget {
 
 const usualPort = 5432;
 const most = 16;
+/** Where a password ends otherwise than whoever wrote it thinks. */
+const escapes =
+  'In a user or a password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25 (percent-encoding).';
 const known = ['sslmode', 'sslrootcert', 'host', 'schema', 'application_name', 'target_session_attrs'];
 
 /** Throws `invalid_request` with a sentence that has nothing of the password. */
 export function parsePostgresUrl(url: string): PostgresTarget {
   const parts = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
-  if (!parts) throw invalid('It is postgres://USER@HOST/DATABASE, with more hosts behind commas.');
+  if (!parts) throw invalid(`It is postgres://USER@HOST/DATABASE, with more hosts behind commas. ${escapes}`);
   const [, person = '', authority = '', database = '', query = ''] = parts;
-  const colon = person.indexOf(':');
   const options = new URLSearchParams(query);
-  for (const name of options.keys()) {
-    if (!known.includes(name)) throw invalid(`It cannot have ?${name}=; it can have ${known.join(', ')}.`);
-  }
+  const unknown = [...options.keys()].find((name) => !known.includes(name));
+  // A part of the password would be taken for a host, a database or an option, and be in messages.
+  if ([authority, database, unknown === undefined ? '' : query].some((part) => part.includes('@')))
+    throw invalid(`There is an @ where none can be. ${escapes}`);
+  const colon = person.indexOf(':');
+  if (unknown !== undefined) throw invalid(`It cannot have ?${unknown}=; it can have ${known.join(', ')}.`);
   if (database === '') throw invalid('It names no database: postgres://USER@HOST/DATABASE.');
   const sslMode = options.get('sslmode') ?? 'prefer';
   if (!isSslMode(sslMode)) throw invalid(`Its sslmode can be ${sslModes.join(', ')}.`);
@@ -72,7 +77,7 @@ function hostOf(text: string): { host: string; port: number } {
   const parts = /^(?:\[([0-9a-fA-F:.%]+)\]|(\/[^:]*|[^:[\]]*))(?::(\d{1,5}))?$/.exec(text);
   const host = parts?.[1] ?? parts?.[2];
   const port = Number(parts?.[3] ?? usualPort);
-  if (!host) throw invalid('A host in it is missing, or cannot be read.');
+  if (!host) throw invalid(`A host in it is missing, or cannot be read. ${escapes}`);
   if (port < 1 || port > 65_535) throw invalid(`There is no port ${port}.`);
   return { host, port };
 }
@@ -85,7 +90,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalid('It has a % that is no escape: write one as %25.');
+    throw invalid(`It has a % that is no escape. ${escapes}`);
   }
 }
 

@@ -14,7 +14,15 @@ import type { SecretsKeys } from '../lib/secrets-key.ts';
 import { listAuditEntries } from './audit.ts';
 import { findCheckpoint } from './audit-heads.ts';
 import { type CopyProgress, copyOrder, copyTables, findWrittenTable } from './copy-tables.ts';
-import { type Connections, engineNameOf, listTableShapes, openSqlite, type TableShape } from './engine.ts';
+import {
+  type Connections,
+  endWrites,
+  engineNameOf,
+  listTableShapes,
+  openSqlite,
+  type TableShape,
+  versionOf,
+} from './engine.ts';
 import { faultMessage } from './fault.ts';
 import type { Tx } from './index.ts';
 import { listManagedHosts, type ManagedHost, noteManagedHost } from './managed-hosts.ts';
@@ -103,13 +111,19 @@ export async function copyToSqlite(
       closeSync(openSync(made, 'wx', 0o600));
       const target = openSqlite(made);
       let copied: Copied;
+      const seen: { version?: number | undefined } = {};
       try {
         await target.migrating((db) => migrate(db, made));
-        copied = await copy({ source, target, options, from, to: file }, async () => 0);
+        copied = await copy({ source, target, options, from, to: file }, async (_tx, moment) => {
+          seen.version = await versionOf(moment);
+          return 0;
+        });
       } finally {
         await target.close();
       }
       const content = await readFilesAndTables(source, keys);
+      // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
+      await endWritesSince(seen.version, source, from);
       write(content);
       flush(made);
       renameSync(made, file);
@@ -119,6 +133,20 @@ export async function copyToSqlite(
       rmSync(staging, { recursive: true, force: true });
     }
   });
+}
+
+/** `version`: of what was copied; undefined where writes were ended by a copying that was cut short later. */
+async function endWritesSince(version: number | undefined, source: Connections, from: string): Promise<void> {
+  if (version === undefined) return;
+  try {
+    await endWrites(source, version);
+  } catch (error) {
+    const fault = faultMessage(error);
+    if (fault === undefined) throw error;
+    throw new DomainError('service_unavailable', `${from} cannot be written: ${fault}. Repeat this.`, {
+      cause: error,
+    });
+  }
 }
 
 /** Holds the data directory, and has the PostgreSQL of this version, which no server uses. */
@@ -137,10 +165,10 @@ async function withServer<T>(
   }
 }
 
-/** `more`: what goes into the same transaction; resolves to how many secrets that were. */
+/** `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. */
 async function copy(
   sides: { source: Connections; target: Connections; options: CopyOptions; from: string; to: string },
-  more: (tx: Transaction<Schema>) => Promise<number>,
+  more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {
   const { source, target, options, from, to } = sides;
   try {
@@ -158,7 +186,7 @@ async function copy(
             },
           });
           const auditEntries = await requireWholeTrail(tx, to, () => sql`select 1`.execute(moment));
-          const secrets = await more(tx);
+          const secrets = await more(tx, moment);
           const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
           return { from, to, tables: shapes.length, rows, auditEntries, secrets };
         },

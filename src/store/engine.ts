@@ -2,6 +2,7 @@
 import type { Connections, DatabaseFault, FileDialect } from './dialects/dialect.ts';
 import type { PostgresOptions } from './dialects/postgres.ts';
 import { isOfAll, isPostgresError, postgresFault } from './dialects/postgres-fault.ts';
+import type { ServerView } from './dialects/postgres-view.ts';
 import { sqliteFiles } from './dialects/sqlite.ts';
 import { isDatabaseError as isSqliteError, databaseFault as sqliteFault } from './dialects/sqlite-fault.ts';
 
@@ -11,11 +12,15 @@ export type {
   DatabaseFault,
   DatabaseFile,
   DatabaseView,
+  Obstacle,
   Others,
+  SchemaObjects,
 } from './dialects/dialect.ts';
+export { endWrites, versionOf } from './dialects/postgres-fence.ts';
 export { countChanges, databaseTime, dataVersion, engineNameOf, execute } from './dialects/queries.ts';
 export { openSqlite, type SqliteConnections } from './dialects/sqlite.ts';
-export { listTableShapes, type TableShape } from './dialects/sqlite-tables.ts';
+export { listSchemaObjects, listTableShapes, type TableShape } from './dialects/sqlite-tables.ts';
+export type { ServerView };
 export { isOfAll };
 
 /** Databases that are files, locks on files and backups among them. */
@@ -25,6 +30,12 @@ export const files: FileDialect = sqliteFiles;
 export async function openPostgres(url: string, options: PostgresOptions): Promise<Connections> {
   const postgres = await import('./dialects/postgres.ts');
   return postgres.openPostgres(url, options);
+}
+
+/** Opens the PostgreSQL of a URL to look at; what it takes is loaded only then. */
+export async function viewPostgres(url: string): Promise<ServerView> {
+  const { viewPostgres: view } = await import('./dialects/postgres-view.ts');
+  return view(url);
 }
 
 /** Whether an error is an engine's own. */

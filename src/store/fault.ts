@@ -4,7 +4,11 @@ import { type DatabaseFault, databaseFault } from './engine.ts';
 
 const messages: Record<DatabaseFault, string> = {
   away: 'it cannot be reached',
+  crowded: 'it takes no more connections (max_connections)',
   held: 'another program holds it',
+  locked: 'another connection of it holds a lock for too long',
+  slow: 'it takes too long to answer, or a table of it is locked',
+  standby: 'it takes no writes: it is a standby, or was set to be read only',
   full: 'the disk is full',
   'read-only': 'the disk or the file is read-only',
   moved:

@@ -13,7 +13,7 @@ import { newId } from '../domain/id.ts';
 import { type Clock, createClock, createPatientClock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
-import type { Connections } from './engine.ts';
+import type { Connections, Obstacle } from './engine.ts';
 import { writeError } from './fault.ts';
 import { createLapses, type Lapses } from './lapses.ts';
 import { createMessages, type Messages } from './messages.ts';
@@ -58,6 +58,8 @@ export interface Store {
    */
   onChange(listener: ChangeListener): () => void;
   readonly messages: Messages;
+  /** Asks what a write waits for that takes too long; undefined where that can be the disk alone. */
+  findObstacle(): Promise<Obstacle | undefined>;
   /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
   readonly server: { readonly id: string; readonly isAlone: boolean };
   close(): Promise<void>;
@@ -103,6 +105,7 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
     server,
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
+    findObstacle: async () => connections.findObstacle?.(),
     async write(body, options = { flush: true }) {
       let changes: Change[] = [];
       const attempt = async (db: Transaction<Schema>) => {

@@ -70,7 +70,8 @@ async function openServer(
   serverId: string,
   options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
 ): Promise<Connections> {
-  const connections = await openPostgres(url, { serverId, log: options.log, stopping: options.stopping });
+  const { log, stopping, isCopying } = options;
+  const connections = await openPostgres(url, { serverId, log, stopping, isCopying });
   return prepared(connections, async () => {
     if (options.unchanged) await requireMigrated(connections.reader, options.schema);
     else await migrateShared(connections, describePostgres(parsePostgresUrl(url)), options);

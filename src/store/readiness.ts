@@ -1,12 +1,15 @@
 /** Whether the database takes writes, asked of the database itself. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../domain/error.ts';
 import { faultMessage } from './fault.ts';
 import type { Store } from './index.ts';
 
 /** The disk is asked at most this often, in ms, however many ask whether the service is ready. */
 const intervalMs = 10_000;
-/** A disk that takes longer for one row does not serve anyone. */
+/** A database that takes longer for one row does not serve anyone. */
 const limitMs = 5_000;
+/** It is asked for no longer why that is. */
+const askMs = 5_000;
 
 /**
  * A check that writes a row of its own and waits until it is on disk. Rejects with `service_unavailable` and what is
@@ -17,7 +20,7 @@ export function createReadinessCheck(store: Store): () => Promise<void> {
   return () => {
     const now = performance.now();
     if (last && now < last.until) return last.result;
-    const check = { until: now + limitMs, result: withinLimit(writeRow(store)) };
+    const check = { until: now + limitMs + askMs, result: withinLimit(store, writeRow(store)) };
     last = check;
     check.result.then(
       () => {
@@ -51,11 +54,24 @@ async function writeRow(store: Store): Promise<void> {
   }
 }
 
-async function withinLimit(write: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const message = `The database cannot be written: the disk takes longer than ${limitMs / 1000} s.`;
-    timer = setTimeout(() => reject(new DomainError('service_unavailable', message)), limitMs).unref();
+async function withinLimit(store: Store, write: Promise<void>): Promise<void> {
+  const late = new AbortController();
+  const outcome = write.then(
+    () => 'written' as const,
+    (error: unknown) => ({ error }),
+  );
+  const limit = sleep(limitMs, 'late' as const, { signal: late.signal, ref: false });
+  const first = await Promise.race([outcome, limit]).finally(() => {
+    late.abort();
+    limit.catch(() => {});
   });
-  await Promise.race([write, late]).finally(() => clearTimeout(timer));
+  if (first === 'written') return;
+  if (first !== 'late') throw first.error;
+  const { reason, detail } = (await store.findObstacle()) ?? {
+    reason: `the disk takes longer than ${limitMs / 1000} s`,
+  };
+  // Anybody is told the one; the log alone has the other.
+  throw new DomainError('service_unavailable', `The database cannot be written: ${reason}.`, {
+    ...(detail !== undefined && { cause: new Error(detail) }),
+  });
 }

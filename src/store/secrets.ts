@@ -86,6 +86,30 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
   };
 }
 
+/** The refusal to go on without a key: a new one only where nothing is encrypted with another. */
+export function missingSecretsKey(all: readonly Pick<SecretSummary, 'keyId'>[]): DomainError {
+  const ids = [...new Set(all.map(({ keyId }) => keyId))];
+  const inform = 'name it as secretsKeyFile in the configuration (or set ANDROMEDA_SECRETS_KEY)';
+  return new DomainError(
+    'invalid_state',
+    ids.length > 0
+      ? `The keys of the service are in the database, encrypted with the key ${ids.join(' and ')}, which the other servers have: bring that one, and ${inform}. A new one could not read them.`
+      : `The database is shared, so the keys of the service are in it, encrypted with a key that is not: there is none yet. Make one with \`andromeda admin secrets new-key FILE\`, put the same file on every server, and ${inform}.`,
+  );
+}
+
+/** The names of those that were there once. */
+export async function listGoneSecrets(db: Reader): Promise<string[]> {
+  const counters = await db
+    .selectFrom('counters')
+    .select('name')
+    .where('name', 'like', counterOf('%'))
+    .orderBy('name')
+    .execute();
+  const there = new Set((await listSecrets(db)).map(({ name }) => counterOf(name)));
+  return counters.filter(({ name }) => !there.has(name)).map(({ name }) => name.slice(counterOf('').length));
+}
+
 /** What there is, by name. */
 export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
   const rows = await db.selectFrom('secrets').selectAll().orderBy('name').execute();

@@ -57,6 +57,15 @@ test('without the key of the secrets nothing starts, in a sentence that says wha
     message: /andromeda admin secrets new-key FILE.*secretsKeyFile.*ANDROMEDA_SECRETS_KEY/,
   });
   assert.equal(existsSync(join(opened.dataDir, 'keys')), false);
+
+  // A new one could not read what is there.
+  const secrets = keysOf(makeSecretsKey());
+  await loadServiceKeys(configOf(opened.dataDir, secrets), deps);
+  await assert.rejects(loadServiceKeys(configOf(opened.dataDir, undefined), deps), ({ message }: Error) => {
+    assert.ok(message.includes(`encrypted with the key ${secrets.keys[0].id}, which the other servers have`));
+    assert.doesNotMatch(message, /new-key/);
+    return true;
+  });
 });
 
 test('a file wins, is put into an empty database for the others, and a difference is said', async () => {

@@ -13,6 +13,7 @@ import { readConfig } from '../../src/config/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
 import { appendAuditEntry, findLastSeq } from '../../src/store/audit.ts';
+import { endWrites, openPostgres } from '../../src/store/engine.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
 import { systemUserId } from '../../src/store/people.ts';
@@ -171,8 +172,28 @@ test('there and back: the same answers to the same tokens, under the same host k
   assert.match(held.err, /Another Andromeda serves from|serve/);
   await stop();
 
+  // A server that stands still while its database is copied, and knows nothing of it.
+  const database = readConfig(shared).database ?? '';
+  const standing = await openStore(at('standing'), { database });
+  await using _closed = { [Symbol.asyncDispose]: () => standing.close() };
+  const insert = () => standing.write(({ db }) => db.deleteFrom('leases').execute());
+  await insert();
+  const server = await openPostgres(database, { serverId: 'server_test' });
+  await assert.rejects(endWrites(server, 0), {
+    code: 'invalid_state',
+    message: /A server wrote to the PostgreSQL while it was copied/,
+  });
+  await server.close();
+  await insert();
   const back = await migrate('sqlite', shared);
   assert.deepEqual([back.status, back.err], [0, '']);
+  const moved = /takes no writes any more: `andromeda migrate` copied the installation out of it/;
+  await assert.rejects(insert(), { code: 'service_unavailable', message: moved });
+  await assert.rejects(openStore(at('other'), { database }), { code: 'invalid_state', message: moved });
+  assert.match(
+    (await runProgram('doctor', '--config', shared)).out,
+    /wrong +database +It takes no writes any more/,
+  );
   for (const name of [
     'andromeda.db',
     'issuer-keys.json',

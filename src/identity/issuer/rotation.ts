@@ -8,7 +8,8 @@
 import type { KoaContextWithOIDC, default as Provider } from 'oidc-provider';
 import { sign } from './cookie.ts';
 
-export const repeatSeconds = 30;
+/** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */
+export const repeatSeconds = 120;
 
 export interface Rotation {
   successorOf(refreshToken: string): string;

@@ -4,7 +4,26 @@ import type { Change } from '../changes.ts';
 import type { Schema } from '../schema.ts';
 
 /** What keeps a database from working, where that is no fault of a query. */
-export type DatabaseFault = 'away' | 'held' | 'full' | 'read-only' | 'moved' | 'disk' | 'damaged';
+export type DatabaseFault =
+  | 'away'
+  | 'crowded'
+  | 'held'
+  | 'locked'
+  | 'slow'
+  | 'standby'
+  | 'full'
+  | 'read-only'
+  | 'moved'
+  | 'disk'
+  | 'damaged';
+
+/** What a write waits for. */
+export interface Obstacle {
+  /** As a clause behind "The database cannot be written", for anybody. */
+  reason: string;
+  /** Who that is, for operators. */
+  detail?: string | undefined;
+}
 
 export interface Connections {
   /** For single queries: nobody waits for anybody, for a query is over before the next can begin. */
@@ -22,6 +41,8 @@ export interface Connections {
   begin?(): Promise<void>;
   /** The other servers on the same database; undefined where there can be none. */
   readonly others?: Others;
+  /** Asks what a write waits for that takes too long; undefined where it is the disk alone that can be it. */
+  findObstacle?(): Promise<Obstacle>;
   close(): Promise<void>;
 }
 
@@ -36,6 +57,14 @@ export interface Others {
     onChanges(changes: readonly Change[]): void;
     onMessage(topic: string, body: unknown, from: string): void;
   }): void;
+}
+
+/** What there is in a schema, by name. */
+export interface SchemaObjects {
+  /** With their columns. */
+  tables: ReadonlyMap<string, readonly string[]>;
+  indexes: ReadonlySet<string>;
+  triggers: ReadonlySet<string>;
 }
 
 /** A database that is one file, such as a backup, opened by nobody else; whoever uses it waits meanwhile. */

@@ -41,6 +41,7 @@ export function createConnector(target: PostgresTarget): Connect {
     if (failed && performance.now() < failed.until) throw failed.error;
     const reasons: string[] = [];
     const states = new Set<string | undefined>();
+    let isOfTls = true;
     const hosts = [last, ...target.hosts.filter((host) => host !== last)].filter(
       (host) => host !== undefined,
     );
@@ -53,11 +54,12 @@ export function createConnector(target: PostgresTarget): Connect {
       } catch (error) {
         reasons.push(`${addressOf(host)}: ${messageOf(error)}`);
         states.add(error instanceof PostgresError ? error.sqlState : undefined);
+        isOfTls &&= error instanceof PostgresError && error.isOfTls;
       }
     }
     // What all of them say is no matter of one host.
     const sqlState = states.size === 1 ? [...states][0] : undefined;
-    const error = new PostgresError(reasons.join('; '), { sqlState, isLost: true });
+    const error = new PostgresError(reasons.join('; '), { sqlState, isLost: true, isOfTls });
     failed = { until: performance.now() + restMs, error };
     throw error;
   };

@@ -9,11 +9,21 @@ export class PostgresError extends Error {
   readonly sqlState: string | undefined;
   /** Whether the connection is of no use any more. */
   readonly isLost: boolean;
+  /** Whether an operator has to mend how it is asked, or what it shows, before it can be had. */
+  readonly isOfTls: boolean;
 
-  constructor(message: string, { sqlState, isLost }: { sqlState?: string | undefined; isLost: boolean }) {
+  constructor(
+    message: string,
+    {
+      sqlState,
+      isLost,
+      isOfTls = false,
+    }: { sqlState?: string | undefined; isLost: boolean; isOfTls?: boolean },
+  ) {
     super(message);
     this.sqlState = sqlState;
     this.isLost = isLost;
+    this.isOfTls = isOfTls;
   }
 }
 
@@ -21,12 +31,33 @@ export class PostgresError extends Error {
 export function postgresError(error: unknown): PostgresError {
   if (error instanceof PostgresError) return error;
   const { message, code, severity } = error as Error & { code?: unknown; severity?: unknown };
-  if (typeof severity !== 'string' || typeof code !== 'string')
-    return new PostgresError(message, { isLost: true });
+  if (typeof severity !== 'string' || typeof code !== 'string') {
+    const advice = tlsAdvice(message, code);
+    return advice === undefined
+      ? new PostgresError(message, { isLost: true })
+      : new PostgresError(`${message} (${advice})`, { isLost: true, isOfTls: true });
+  }
   // A statement that was prepared for tables as they were before an upgrade: a new connection prepares it again.
   const isOutdated = code === '0A000' && message.includes('cached plan');
   return new PostgresError(message, { sqlState: code, isLost: isOutdated || isFatal(severity, code) });
 }
+
+/**
+ * What to do about a server that has no TLS, or a certificate that is not taken; undefined for any other error. One that has
+ * ended, or is not good yet, is waited for: it is renewed there, or the clock of this machine is set.
+ */
+function tlsAdvice(message: string, code: unknown): string | undefined {
+  if (message.includes('does not support SSL'))
+    return 'switch on ssl in its postgresql.conf, or have sslmode=prefer or disable in the URL';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return 'have the URL name the host as its certificate does, or sslmode=verify-ca, which checks only whose certificate it is, against sslrootcert';
+  return typeof code === 'string' && unknownAuthority.test(code)
+    ? 'have sslrootcert=FILE in the URL name the certificate of the authority that its certificate is of, in PEM'
+    : undefined;
+}
+
+const unknownAuthority =
+  /SELF_SIGNED|^UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|^CERT_(SIGNATURE_FAILURE|UNTRUSTED)/;
 
 /** Where connections fail, an operator ends them, or the server has become a standby. */
 function isFatal(severity: string, code: string): boolean {
@@ -44,8 +75,10 @@ export class CommitInDoubt extends DomainError {
 
 /** Whether what failed with it fails again, or must not be tried again, by itself. */
 export function isOfAll(error: unknown): boolean {
-  return error instanceof CommitInDoubt || ['away', 'held'].includes(postgresFault(error) ?? '');
+  return error instanceof CommitInDoubt || ofAll.has(postgresFault(error));
 }
+
+const ofAll = new Set<DatabaseFault | undefined>(['away', 'crowded', 'standby', 'locked', 'slow']);
 
 export function isPostgresError(error: unknown): boolean {
   return error instanceof PostgresError;
@@ -59,12 +92,12 @@ export function postgresFault(error: unknown): DatabaseFault | undefined {
 }
 
 const faults: Record<string, DatabaseFault | undefined> = {
-  '25006': 'away',
+  '25006': 'standby',
   '53100': 'full',
   '53200': 'away',
-  '53300': 'away',
-  '55P03': 'held',
-  '57014': 'held',
+  '53300': 'crowded',
+  '55P03': 'locked',
+  '57014': 'slow',
   '58030': 'disk',
   XX001: 'damaged',
   XX002: 'damaged',
@@ -72,7 +105,25 @@ const faults: Record<string, DatabaseFault | undefined> = {
 
 /** A failed reading as whoever asks is told: `service_unavailable` where the database is at fault, else the error itself. */
 export function readError(error: unknown): unknown {
-  if (postgresFault(error) === undefined) return error;
-  const message = 'The database cannot be reached at the moment. Try again.';
+  const fault = postgresFault(error);
+  if (fault === undefined) return error;
+  const message = `The database ${readFaults[fault] ?? 'cannot be read'} at the moment. Try again.`;
   return new DomainError('service_unavailable', message, { cause: error });
+}
+
+const readFaults: Partial<Record<DatabaseFault, string>> = {
+  away: 'cannot be reached',
+  crowded: 'takes no more connections',
+  locked: 'is locked by another connection of it',
+  slow: 'takes too long to answer, or a table of it is locked,',
+};
+
+/** A write, or a start, on a database that `andromeda migrate` has left (`postgres-fence.ts`). */
+export class MovedAway extends DomainError {
+  constructor(code: 'service_unavailable' | 'invalid_state') {
+    super(
+      code,
+      'This PostgreSQL takes no writes any more: `andromeda migrate` copied the installation out of it. Serve from the copy, and drop this database. To serve from this one all the same, with what it had then: insert into store_version select 1, extract(epoch from now())',
+    );
+  }
 }

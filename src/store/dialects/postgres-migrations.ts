@@ -7,10 +7,17 @@ import type { Kysely } from 'kysely';
 import type { PostgresTarget } from '../../lib/postgres-url.ts';
 import type { Schema } from '../schema.ts';
 import type { Connect } from './postgres-connect.ts';
+import { MovedAway } from './postgres-fault.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import type { Listening } from './postgres-others.ts';
 import type { Result, Session } from './postgres-session.ts';
-import { asRefusal, type StartOptions, waitUnlessStopped } from './postgres-start.ts';
+import {
+  asRefusal,
+  createAwayLog,
+  type StartOptions,
+  stopSignal,
+  waitUnlessStopped,
+} from './postgres-start.ts';
 
 /** Any number that no other program takes for its advisory locks; the second one is the schema's. */
 const lockClass = 1_634_626_675;
@@ -39,8 +46,8 @@ export async function migrating<T>(
 ): Promise<T> {
   const session = await connect({ use: 'migrating' });
   try {
-    await takeLock(session, target, start);
-    await session.script(versionTable);
+    await takeLock(session, start);
+    await prepareVersion(session, start);
     return await body(kyselyFor(session, notifying));
   } catch (error) {
     throw asRefusal(error, target);
@@ -49,24 +56,27 @@ export async function migrating<T>(
   }
 }
 
+/** Throws `invalid_state` where writes were ended: the row of before is not made anew. */
+async function prepareVersion(session: Session, { isCopying }: StartOptions): Promise<void> {
+  const ask = async (sql: string) => (await session.query(sql)).rows as { is: boolean }[];
+  const [table] = await ask(`select to_regclass('store_version') is not null as is`);
+  if (!table?.is) await session.script(versionTable);
+  else if (!isCopying && (await ask('select true as is from store_version')).length === 0)
+    throw new MovedAway('invalid_state');
+}
+
 /** Waits for the other server that has it, if there is one, but no longer than this one is to start. */
-async function takeLock(
-  session: Session,
-  target: PostgresTarget,
-  { log, stopping }: StartOptions,
-): Promise<void> {
+async function takeLock(session: Session, { log, stopping }: StartOptions): Promise<void> {
   const began = performance.now();
-  for (let isSaid = false; ; ) {
+  const away = log && createAwayLog(log);
+  const stop = stopSignal(stopping);
+  for (;;) {
     const question = `select pg_try_advisory_lock(${lockClass}, hashtext(current_schema())) as taken`;
     const { rows } = await session.query(question);
     if ((rows as { taken: boolean }[])[0]?.taken) return;
-    if (!isSaid && performance.now() - began > silentMs) {
-      isSaid = true;
-      log?.warn('database.away', {
-        message: 'Another server is bringing the database up to date (an advisory lock in pg_locks).',
-      });
-    }
-    await waitUnlessStopped(retryMs, target, stopping);
+    if (performance.now() - began > silentMs)
+      away?.say('Another server is bringing the database up to date (an advisory lock in pg_locks).');
+    await waitUnlessStopped(retryMs, stop);
   }
 }
 

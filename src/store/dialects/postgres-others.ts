@@ -157,7 +157,9 @@ async function askVersion(session: Session): Promise<number | undefined> {
   const asked = session.query('select version, pg_is_in_recovery() as standby from store_version').then(
     ({ rows }) => {
       const [row] = rows as { version: number; standby: boolean }[];
-      return row?.standby === false ? row.version : undefined;
+      // Without a row, writes were ended (`postgres-fence.ts`), and it answers all the same.
+      if (!row) return 0;
+      return row.standby ? undefined : row.version;
     },
     () => undefined,
   );

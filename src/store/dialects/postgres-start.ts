@@ -1,6 +1,6 @@
 /** What is asked of a PostgreSQL when a server starts on it: whether it can be used, and what an operator should know. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, StoppedError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import { describePostgres, type PostgresTarget } from '../../lib/postgres-url.ts';
 import { authorities, type Connect } from './postgres-connect.ts';
@@ -12,6 +12,8 @@ export interface StartOptions {
   log?: Logger | undefined;
   /** Resolves when the server is to stop instead. */
   stopping?: Promise<unknown> | undefined;
+  /** Of who copies it: writes may have been ended (`postgres-fence.ts`). */
+  isCopying?: boolean | undefined;
 }
 
 const retryMs = 1_000;
@@ -21,40 +23,109 @@ const schemaLock = 1_634_626_674;
 /** With `pg_current_xact_id`, by which it is asked what became of a commit. */
 const oldestVersion = 130_000;
 
-/** The first connection. A server waits for it as long as it takes; a refusal of the user or the database ends that. */
+/**
+ * The first connection. A server waits for it as long as it takes; what an operator has to mend ends that: a refusal of the user or
+ * the database, and TLS that is not there or a certificate that is not taken, by every host of the URL.
+ */
 export async function connectFirst(
   connect: Connect,
   target: PostgresTarget,
   { log, stopping }: StartOptions,
 ): Promise<Session> {
   requireAuthorities(target);
-  let said: string | undefined;
+  const away = log && createAwayLog(log);
+  const stop = stopSignal(stopping);
   for (;;) {
     try {
-      const session = await connect({ use: 'reading' });
-      if (said !== undefined) log?.info('database.back', {});
+      const session = await unlessStopped(connect({ use: 'reading' }), stop);
+      if (away?.hasSaid) log?.info('database.back', {});
       return session;
     } catch (error) {
+      if (error instanceof StoppedError) throw error;
       const { message } = error as Error;
-      const isRefused = error instanceof PostgresError && /^(28|3D)/.test(error.sqlState ?? '');
-      if (!log || isRefused)
-        throw unusable(target, message, isRefused ? 'invalid_state' : 'service_unavailable');
-      if (message !== said) log.warn('database.away', { message });
-      said = message;
-      await waitUnlessStopped(retryMs, target, stopping);
+      const refusal = refusalOf(error);
+      if (refusal !== undefined) throw unusable(target, refusal, 'invalid_state');
+      if (!away) throw unusable(target, message, 'service_unavailable');
+      away.say(message);
+      await waitUnlessStopped(retryMs, stop);
     }
   }
 }
 
-/** Throws `service_unavailable` where the server is to stop instead. */
-export async function waitUnlessStopped(
-  ms: number,
-  target: PostgresTarget,
-  stopping: StartOptions['stopping'],
-): Promise<void> {
-  const stopped = stopping?.then(() => 'stopped' as const);
-  if ((await Promise.race([wait(ms), ...(stopped ? [stopped] : [])])) === 'stopped')
-    throw unusable(target, 'the service was stopped while it waited for it', 'service_unavailable');
+/** What an operator has to mend before a connection can be had; undefined where waiting may help. */
+function refusalOf(error: unknown): string | undefined {
+  if (!(error instanceof PostgresError)) return undefined;
+  const { sqlState = '', isOfTls, message } = error;
+  if (isOfTls) return message;
+  if (sqlState === '28P01')
+    return `${message}. In a URL, a password is percent-encoded: @ as %40, / as %2F, # as %23, ? as %3F, % as %25`;
+  return /^(28|3D)/.test(sqlState) ? message : undefined;
+}
+
+export interface AwayLog {
+  readonly hasSaid: boolean;
+  say(message: string): void;
+}
+
+const firstSilentMs = 10_000;
+const longestSilentMs = 600_000;
+/** Hosts that fail in turns have a few messages. */
+const mostMessages = 8;
+
+/** Says what is waited for: what is new at once, and the same again at growing intervals, for who looks at the log of that day. */
+export function createAwayLog(log: Logger, now = () => performance.now()): AwayLog {
+  const began = now();
+  const said = new Set<string>();
+  let silentMs = firstSilentMs;
+  let last = began;
+  return {
+    get hasSaid() {
+      return said.size > 0;
+    },
+    say(message) {
+      const isNew = !said.has(message) && said.size < mostMessages;
+      if (!isNew && now() - last < silentMs) return;
+      if (!isNew) silentMs = Math.min(longestSilentMs, silentMs * 2);
+      said.add(message);
+      last = now();
+      log.warn('database.away', { message, waitedMs: Math.round(last - began) });
+    },
+  };
+}
+
+/** Aborts when the server is to stop. One for all that is waited for in a row. */
+export function stopSignal(stopping: StartOptions['stopping']): AbortSignal {
+  const stop = new AbortController();
+  stopping?.then(() => stop.abort());
+  return stop.signal;
+}
+
+const stopped = () => new StoppedError('Stopped while it waited for the database.');
+
+/** Throws `StoppedError` where the server is to stop instead. */
+export async function waitUnlessStopped(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { signal }).catch(() => {
+    throw stopped();
+  });
+}
+
+/** The connection, or `StoppedError`: one that comes later is closed. */
+async function unlessStopped(connecting: Promise<Session>, signal: AbortSignal): Promise<Session> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = () => {
+    connecting.then(
+      (session) => session.close(),
+      () => {},
+    );
+    reject(stopped());
+  };
+  signal.addEventListener('abort', stop);
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([connecting, promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }
 
 /** Throws `invalid_state` where the file of authorities cannot be read: that is for an operator to mend. */
@@ -151,7 +222,8 @@ function isC({ provider, collation, locale }: State): boolean {
   return collation === 'C' || collation === 'POSIX';
 }
 
-function unusable(
+/** The refusal of a database, as a sentence. */
+export function unusable(
   target: PostgresTarget,
   reason: string,
   code: 'invalid_state' | 'service_unavailable',

@@ -8,7 +8,7 @@ import type { Change } from '../changes.ts';
 import type { Schema } from '../schema.ts';
 import type { Connect } from './postgres-connect.ts';
 import { type Committing, incarnationOf, isOfStandby, outcomeOf } from './postgres-doubt.ts';
-import { CommitInDoubt, PostgresError, postgresError } from './postgres-fault.ts';
+import { CommitInDoubt, MovedAway, PostgresError, postgresError } from './postgres-fault.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import type { Listening } from './postgres-others.ts';
 import { lastRow, type Result, type Session, type Warning } from './postgres-session.ts';
@@ -159,7 +159,7 @@ async function begin(write: Write): Promise<void> {
   try {
     const results = await write.session.script(beginning(write));
     const row = lastRow<{ version: number; xid: string }>(results);
-    if (!row) throw new Error('store_version has no row');
+    if (!row) throw new MovedAway('service_unavailable');
     write.version = row.version;
     write.xid = row.xid;
   } catch (error) {

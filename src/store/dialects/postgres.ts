@@ -11,6 +11,7 @@ import { createConnector } from './postgres-connect.ts';
 import { readError } from './postgres-fault.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import { migrating } from './postgres-migrations.ts';
+import { findObstacle } from './postgres-obstacle.ts';
 import { Listening } from './postgres-others.ts';
 import { createPool, type Pool } from './postgres-pool.ts';
 import type { Result, Session } from './postgres-session.ts';
@@ -68,6 +69,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     transact: (body, options) => writes.transact(body, options),
     migrating: (body) => migrating({ ...options, connect, notifying, target }, body),
     begin: () => listening.begin(),
+    findObstacle: () => findObstacle(connect),
     others: {
       announce: (db, changes) => writes.announce(db, changes),
       listen: (listeners) => listening.listen(listeners),

@@ -1,6 +1,7 @@
 /** What tables a database of SQLite has, which are the same on every engine. */
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../schema.ts';
+import type { SchemaObjects } from './dialect.ts';
 
 export interface TableShape {
   name: string;
@@ -31,4 +32,19 @@ export async function listTableShapes(db: Kysely<Schema>): Promise<TableShape[]>
     });
   }
   return shapes;
+}
+
+/** What a database of SQLite has that statements of migrations made, which is the same on every engine. */
+export async function listSchemaObjects(db: Kysely<Schema>): Promise<SchemaObjects> {
+  const named = async (type: 'index' | 'trigger') => {
+    const { rows } = await sql<{ name: string }>`
+      select name from sqlite_schema where type = ${type} and sql is not null`.execute(db);
+    return new Set(rows.map(({ name }) => name));
+  };
+  const shapes = await listTableShapes(db);
+  return {
+    tables: new Map(shapes.map(({ name, columns }) => [name, columns])),
+    indexes: await named('index'),
+    triggers: await named('trigger'),
+  };
 }

@@ -1,9 +1,9 @@
 /** A PostgreSQL with a streaming standby: which of several hosts is taken, what the log says of it, and a switchover. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
 import { appendAuditEntry } from '../../../src/store/audit.ts';
@@ -15,7 +15,12 @@ import { createReadinessCheck } from '../../../src/store/readiness.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
-import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import {
+  createPostgres,
+  missingPostgres,
+  signalsTo,
+  type TestPostgres,
+} from '../../support/postgres-server.ts';
 
 const skip = missingPostgres() ?? false;
 let primary: TestPostgres;
@@ -148,16 +153,7 @@ test('a standby that stands still holds up writes and no reads, and all goes on 
   const store = await openHere(t, 'still');
   const isReady = createReadinessCheck(store);
   const before = await store.write(count);
-  const processes = processesOf(standby);
-  const signal = (name: NodeJS.Signals) => {
-    for (const pid of processes) {
-      try {
-        process.kill(pid, name);
-      } catch {
-        // It has ended.
-      }
-    }
-  };
+  const signal = signalsTo(standby);
   signal('SIGSTOP');
   t.after(() => setStandbys(''));
   t.after(() => signal('SIGCONT'));
@@ -166,10 +162,24 @@ test('a standby that stands still holds up writes and no reads, and all goes on 
     (error: { code?: unknown }) => error.code === 'service_unavailable',
   );
   await eventually(waitingCommits, (rows) => rows.length === 1);
+  // One that waits for as long as it takes.
+  const other = new pg.Client({
+    ...{ host: primary.directory, port: primary.port, user: 'postgres', database: 'andromeda' },
+    application_name: 'andromeda',
+  });
+  other.on('error', () => {});
+  await other.connect();
+  t.after(() => other.end());
+  const waiting = other.query('create table waits (id bigint)');
+  await eventually(
+    () => store.findObstacle(),
+    (found) => found?.reason === 'a synchronous standby is waited for, which does not answer',
+  );
   await assert.rejects(isReady(), { code: 'service_unavailable' });
   assert.equal(await counted(store), before);
   signal('SIGCONT');
   assert.equal(await held, true);
+  await waiting;
   const after = await eventually(
     () => store.write(count).catch(() => 0),
     (value) => value > 0,
@@ -184,12 +194,6 @@ test('a standby that stands still holds up writes and no reads, and all goes on 
     Boolean,
   );
 });
-
-/** A PostgreSQL, and the processes that it started. */
-function processesOf({ pid }: TestPostgres): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  return [pid ?? 0, ...children.map(Number)];
-}
 
 test('without a synchronous standby that is warned of; with one, a switchover loses nothing', {
   skip,

@@ -1,12 +1,19 @@
 /** What a server that starts waits for, and what it refuses for an operator to mend. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
+import { stringify } from 'yaml';
 import { createLogger } from '../../../src/lib/log.ts';
+import { createAwayLog } from '../../../src/store/dialects/postgres-start.ts';
 import { openStore, type StoreOptions } from '../../../src/store/index.ts';
+import { createReadinessCheck } from '../../../src/store/readiness.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { beginProgram } from '../../support/program.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -58,6 +65,86 @@ test('a database that takes no writes is refused in words', { skip }, async () =
   await assert.rejects(start(elsewhere('fixed')), { code: 'invalid_state', message: /it takes no writes/ });
 });
 
+test('what is waited for is said at once, and again at growing intervals', () => {
+  let now = 0;
+  const said: string[] = [];
+  const away = createAwayLog(
+    createLogger('info', (line) => {
+      const { event, message, waitedMs } = JSON.parse(line);
+      assert.equal(event, 'database.away');
+      said.push(`${Math.round(waitedMs / 1000)} ${message}`);
+    }),
+    () => now,
+  );
+  for (; now < 3_600_000; now += 1_000) away.say(now === 5_000 ? 'b' : 'a');
+  const seconds = said.map((line) => Number(line.split(' ')[0]));
+  assert.deepEqual(said.slice(0, 4), ['0 a', '5 b', '15 a', '35 a']);
+  const pauses = seconds.slice(1).map((at, index) => at - (seconds[index] ?? 0));
+  assert.equal(Math.max(...pauses), 600);
+  assert.ok(said.length < 16);
+});
+
+test('a service that is stopped while it waits for the database ends with 0, and one line', {
+  skip,
+}, async () => {
+  using directory = temporaryDirectory();
+  const config = join(directory.path, 'andromeda.yaml');
+  const database = postgres.url({ host: join(directory.path, 'nobody') });
+  writeFileSync(config, stringify({ dataDir: './data', database }));
+  const child = beginProgram('serve', '--config', config);
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    said += text;
+  });
+  const ended = once(child, 'close');
+  await eventually(
+    async () => said,
+    (text) => text.includes('database.away') || child.exitCode !== null,
+  );
+  child.kill('SIGTERM');
+  assert.deepEqual((await ended).slice(0, 1), [0], said);
+  const events = said
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ['database.away', 'serve.stopped'],
+  );
+  assert.equal(events[1].message, 'Stopped while it waited for the database.');
+});
+
+test('who holds a lock that a write waits for is named, and the disk is not blamed', { skip }, async () => {
+  using directory = temporaryDirectory();
+  const store = await openStore(directory.path, { database: postgres.url() });
+  const holder = new pg.Client({ connectionString: postgres.url(), application_name: 'psql' });
+  holder.on('error', () => {});
+  await holder.connect();
+  try {
+    assert.equal((await store.findObstacle())?.detail, undefined);
+    await holder.query('begin; update store_version set version = version');
+    const ready = createReadinessCheck(store)();
+    const obstacle = await eventually(
+      () => store.findObstacle(),
+      (found) => found?.detail !== undefined,
+    );
+    assert.equal(obstacle?.reason, 'another connection of it holds a lock');
+    assert.match(
+      obstacle?.detail ?? '',
+      /^It is process (\d+) \(psql, idle in transaction for \d+ s\); select pg_terminate_backend\(\1\) ends it$/,
+    );
+    await assert.rejects(ready, {
+      code: 'service_unavailable',
+      message: 'The database cannot be written: another connection of it holds a lock.',
+    });
+    await holder.query('rollback');
+    await createReadinessCheck(store)();
+  } finally {
+    await holder.end();
+    await store.close();
+  }
+});
+
 test('while another server brings the schema up to date, one waits, says so, and can be stopped', {
   skip,
 }, async () => {
@@ -68,7 +155,10 @@ test('while another server brings the schema up to date, one waits, says so, and
   try {
     await holder.query("select pg_advisory_lock(1634626675, hashtext('public'))");
     const stopping = Promise.withResolvers<void>();
-    const stopped = assert.rejects(start(elsewhere('busy'), { stopping: stopping.promise }), /was stopped/);
+    const stopped = assert.rejects(
+      start(elsewhere('busy'), { stopping: stopping.promise }),
+      /Stopped while it waited for the database/,
+    );
     await eventually(
       async () => lines,
       (all) => all.some(({ message }) => message?.includes('Another server is bringing the database')),

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { appendFileSync, chownSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
 import { createConnector } from '../../../src/store/dialects/postgres-connect.ts';
+import { connectFirst } from '../../../src/store/dialects/postgres-start.ts';
 import { createAuthority } from '../../support/certificate.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -41,6 +43,11 @@ test('a server without TLS is taken by disable, prefer and nothing, and refused 
     assert.equal(await connect(options), false, JSON.stringify(options));
   for (const sslmode of ['require', 'verify-ca', 'verify-full'])
     await assert.rejects(connect({ sslmode, sslrootcert }), /does not support SSL/, sslmode);
+  await assert.rejects(start({ sslmode: 'verify-full', sslrootcert }), {
+    code: 'invalid_state',
+    message:
+      /does not support SSL connections \(switch on ssl in its postgresql\.conf, or have sslmode=prefer/,
+  });
 });
 
 test('with TLS, each sslmode checks what it says: nothing, the authority, or the name too', {
@@ -74,9 +81,29 @@ test('with TLS, each sslmode checks what it says: nothing, the authority, or the
     connect({ sslmode: 'verify-full', sslrootcert: right }, elsewhere),
     /does not match certificate/,
   );
+  // What a server does not wait for.
+  await start({ sslmode: 'verify-full', sslrootcert: right });
+  for (const [sslrootcert, host, message] of [
+    [other, undefined, /have sslrootcert=FILE in the URL name the certificate of the authority/],
+    ['system', undefined, /have sslrootcert=FILE/],
+    [right, elsewhere, /have the URL name the host as its certificate does, or sslmode=verify-ca/],
+  ] as const)
+    await assert.rejects(start({ sslmode: 'verify-full', sslrootcert }, host), {
+      code: 'invalid_state',
+      message,
+    });
   for (const sslmode of ['verify-ca', 'verify-full'])
     await assert.rejects(connect({ sslmode, sslrootcert: 'system' }), /certificate/, sslmode);
 });
+
+/** As a server does that would wait for it. */
+async function start(options: Record<string, string>, host = '127.0.0.1'): Promise<void> {
+  const target = parsePostgresUrl(
+    `postgres://postgres@${host}:${postgres.port}/andromeda?${new URLSearchParams(options)}`,
+  );
+  const log = createLogger('silent');
+  await (await connectFirst(createConnector(target), target, { log })).close();
+}
 
 /** Starts it again, with a certificate, and open to all addresses of this host. */
 async function useTls({ cert, key }: { cert: string; key: string }): Promise<void> {
