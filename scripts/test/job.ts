@@ -29,16 +29,24 @@ const graceMs = 5_000;
 
 /**
  * Runs a job with `directory` as its TMPDIR, which is removed afterwards. Kills what runs longer than the limit, and
- * what it left running; both make it fail, with a sentence that names it. `postgres`: the directory of its socket.
+ * what it left running; both make it fail, with a sentence that names it. `shared`: where one file leaves what others
+ * take; `postgres`: the directory of its socket.
  */
 export async function runJob(
   name: string,
   {
     root,
     directory,
+    shared,
     limitSeconds,
     postgres,
-  }: { root: string; directory: string; limitSeconds: number; postgres: string | undefined },
+  }: {
+    root: string;
+    directory: string;
+    shared: string;
+    limitSeconds: number;
+    postgres: string | undefined;
+  },
 ): Promise<Outcome> {
   const started = performance.now();
   // Other users write here as well, as in /tmp.
@@ -53,6 +61,7 @@ export async function runJob(
     // Compiled once for all jobs; npm would keep its own in TMPDIR.
     env: {
       NODE_COMPILE_CACHE: join(directory, '../compiled'),
+      ANDROMEDA_TEST_SHARED: shared,
       ...environment,
       ...(postgres !== undefined && { ANDROMEDA_TEST_POSTGRES: postgres }),
       TMPDIR: directory,

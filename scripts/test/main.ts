@@ -4,11 +4,13 @@
  *
  *   main.ts [--quick | --under DIR | FILE…] [--jobs N] [--limit SECONDS]
  */
-import { globSync } from 'node:fs';
+import { chmodSync, globSync, mkdirSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { judge } from '../../test/support/judge.ts';
 import { createPostgres, missingPostgres } from '../../test/support/postgres-server.ts';
+import { startJudge } from '../../test/support/shared-judge.ts';
 import { isWaiting, onBoth, quick, slow } from './files.ts';
 import { killAll, type Outcome, onPostgres, runJob } from './job.ts';
 import { homesNow, makeWorkDirectory, removeWorkDirectory } from './leftovers.ts';
@@ -38,9 +40,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 const outcomes: Outcome[] = [];
+const shared = join(directory, 'shared');
+mkdirSync(shared);
+// Others than root take from it as well.
+chmodSync(shared, 0o755);
+const judging = await startJudge(shared, judge);
 const postgres = startPostgres();
 await Promise.all(Array.from({ length: Number(values.jobs) }, (_, index) => work(index % 2 === 0)));
 await (await postgres)?.[Symbol.asyncDispose]();
+await judging[Symbol.asyncDispose]();
 summarize();
 removeWorkDirectory(directory);
 
@@ -56,6 +64,7 @@ async function work(takesWaiting: boolean): Promise<void> {
     const outcome = await runJob(name, {
       root,
       directory: join(directory, `${number}`),
+      shared,
       limitSeconds: Number(values.limit),
       postgres: name.startsWith(onPostgres) ? (await postgres)?.directory : undefined,
     });

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../support/directory.ts';
 import { type Exchange, judge, watchApis } from '../support/judge.ts';
+import { askJudge, startJudge } from '../support/shared-judge.ts';
 
 const json = 'application/json; charset=utf-8';
 const path = '/me/ssh-keys';
@@ -38,6 +40,17 @@ test('a request that is none of the document’s may be refused, and must not be
   assert.match((await judge('business', wrong)).join(), /surprise/);
   const refusal = { ...register, body: '{}', status: 400 };
   assert.deepEqual(await judge('business', refusal), []);
+});
+
+test('the judge that all files of a run share says the same; where it is not there, nothing is fine', async () => {
+  using directory = temporaryDirectory();
+  const ask = (exchange: Exchange) => askJudge(directory.path, 'business', exchange);
+  {
+    await using _ = await startJudge(directory.path, judge);
+    assert.deepEqual(await Promise.all([ask(keys), ask(register)]), [[], []]);
+    assert.match((await ask({ ...keys, reply: '{"keys":["\u2028"]}' })).join(), /→ 200: .*generation/);
+  }
+  assert.match((await ask(keys)).join(), /went away/);
 });
 
 test('a service that answers otherwise than its document fails the test that started it', async () => {

@@ -8,7 +8,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
-import express, { type ErrorRequestHandler, type Express } from 'express';
+import type { ErrorRequestHandler, Express } from 'express';
+import { askJudge } from './shared-judge.ts';
 
 export type ApiName = 'business' | 'platform';
 
@@ -37,17 +38,24 @@ const fine = new Set<string>();
  * the document does not have it. What the service refuses is its own affair.
  */
 export async function judge(api: ApiName, exchange: Exchange): Promise<string[]> {
-  const digest = digestOf(api, exchange);
-  if (fine.has(digest)) return [];
   const made = judges.get(api) ?? makeJudge(api);
   judges.set(api, made);
   const { requests, replies } = await made;
   const isDone = exchange.status >= 200 && exchange.status < 300;
   const faults = [await ask(replies, exchange), isDone ? await ask(requests, exchange) : undefined];
-  if (faults.every((fault) => fault === undefined)) fine.add(digest);
   return faults.flatMap((fault) =>
     fault === undefined ? [] : `${exchange.method} ${exchange.url} → ${exchange.status}: ${fault}`,
   );
+}
+
+/** The same, by the judge that all files of a run share, and each exchange once. */
+async function judgeOnce(api: ApiName, exchange: Exchange): Promise<string[]> {
+  const digest = digestOf(api, exchange);
+  if (fine.has(digest)) return [];
+  const shared = process.env['ANDROMEDA_TEST_SHARED'];
+  const faults = await (shared === undefined ? judge(api, exchange) : askJudge(shared, api, exchange));
+  if (faults.length === 0) fine.add(digest);
+  return faults;
 }
 
 /** Of all that is judged. What is left out of the headers changes with each request, and no document says anything of it. */
@@ -61,6 +69,7 @@ function digestOf(api: ApiName, { headers, ...rest }: Exchange): string {
 async function makeJudge(api: ApiName): Promise<Judge> {
   // Takes half a second, and many test files ask no API.
   const { middleware } = await import('express-openapi-validator');
+  const { default: express } = await import('express');
   const steps = middleware({
     apiSpec: join(import.meta.dirname, `../../openapi/${api}.yaml`),
     validateApiSpec: false,
@@ -142,7 +151,7 @@ export function watchApis(ports: Record<ApiName, number>): Watch {
       const { method = '', url = '', headers } = request;
       const replyType = String(response.getHeader('content-type') ?? '');
       const status = response.statusCode;
-      const done = judge(api, { method, url, headers, body: body(), status, replyType, reply: reply() })
+      const done = judgeOnce(api, { method, url, headers, body: body(), status, replyType, reply: reply() })
         .then((found) => found.forEach((fault) => void faults.add(fault)))
         .catch((error) => void faults.add(`${method} ${url} → ${status}: ${error}`))
         .finally(() => pending.delete(done));
