@@ -14,6 +14,7 @@ import { startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
+import { placeDatabase } from './template.ts';
 
 export interface Call {
   /** A name (the person `<name>@physics.example`), or nobody when left out. */
@@ -146,6 +147,7 @@ export async function startTestApp(
   const lab = options.lab ?? physics;
   checkLab(lab);
   const config = readConfig(file);
+  if (config.database === undefined) await placeDatabase(config.dataDir);
   const log = options.log ?? createLogger(process.env['ANDROMEDA_TEST_LOG'] ? 'debug' : 'silent');
   const installation = { lab, source: 'test' };
   const watch = watchApis({ platform: platformPort, business: businessPort });

@@ -7,6 +7,7 @@ import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
 import { temporaryDirectory } from './directory.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
+import { placeDatabase } from './template.ts';
 
 export interface TestStore extends AsyncDisposable {
   store: Store;
@@ -35,6 +36,7 @@ export async function openTestStore(
 ): Promise<TestStore> {
   const directory = temporaryDirectory();
   const database = await createTestDatabase();
+  if (!database) await placeDatabase(directory.path);
   const store = await openStore(directory.path, {
     clock: createClock({ now }),
     access,
