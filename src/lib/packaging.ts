@@ -88,9 +88,10 @@ export function exitArguments(status: number): string[] {
   return ['-e', `process.exitCode = ${status}`];
 }
 
-/** What another process of the program needs of our environment beside PATH. */
+/** What another process of the program needs of our environment beside PATH: where Node keeps what it compiled, if that was said. */
 export function inheritedEnvironment(): Record<string, string> {
-  return {};
+  const { NODE_COMPILE_CACHE: compiled } = process.env;
+  return compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled };
 }
 
 /** Compiles whatever is loaded afterwards once, not at every start. Where that cannot be stored, it is not. */

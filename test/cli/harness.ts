@@ -12,7 +12,9 @@ import type { Session } from '../../src/cli/session/session.ts';
 const root = join(import.meta.dirname, '../..');
 const program = join(root, 'scripts/andromeda');
 /** Halves the start-up of the many processes these tests run. */
-const compiled = { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/test-cli') };
+export const compiled = {
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/test-cli'),
+};
 /** Not the credential store of whoever runs the tests. */
 const store = { ANDROMEDA_CREDENTIAL_STORE: 'file' };
 

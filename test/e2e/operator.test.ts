@@ -41,6 +41,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     XDG_STATE_HOME: here,
     ANDROMEDA_CREDENTIAL_STORE: 'file',
     XDG_CACHE_HOME: join(here, '.cache'),
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   };
   const run = (args: string[], input = '', file = program): Promise<Ran> =>
     new Promise((done) => {

@@ -1,6 +1,7 @@
 /** The program at a terminal: what a person sees, and types. */
 import { join } from 'node:path';
 import pty from 'node-pty';
+import { compiled } from '../harness.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
@@ -15,7 +16,14 @@ export interface Terminal {
 export function atTerminal(stateHome: string, args: string[], env: Record<string, string> = {}): Terminal {
   const child = pty.spawn(join(root, 'scripts/andromeda'), args, {
     cols: 200,
-    env: { PATH: process.env.PATH ?? '', HOME: stateHome, XDG_STATE_HOME: stateHome, TERM: 'xterm', ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: stateHome,
+      XDG_STATE_HOME: stateHome,
+      TERM: 'xterm',
+      ...compiled,
+      ...env,
+    },
   });
   let screen = '';
   let seen = 0;
