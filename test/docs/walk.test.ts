@@ -1,15 +1,15 @@
 /** The operator's pages word by word: every command on them, in their order, on an empty machine. */
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { promisify } from 'node:util';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
 import { writeRelease } from '../clients/release.ts';
 import { eventually } from '../support/app.ts';
 import { noBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { placeExecutable } from '../support/executable.ts';
 import { type Machine, noMachine, startMachine } from '../support/machine.ts';
 import { readPage } from './pages.ts';
 
@@ -23,8 +23,7 @@ const ada = 'ada@physics.example';
 async function bring(machine: Machine): Promise<void> {
   const { home } = machine;
   const program = join(home, 'andromeda-0.1.0-linux-x64');
-  const build = join(root, 'scripts/build/main.ts');
-  await promisify(execFile)(process.execPath, [build, '--out', program], { timeout: 120_000 });
+  await placeExecutable(program);
   mkdirSync(join(home, 'old'));
   copyFileSync(program, join(home, 'old/andromeda-0.1.0-linux-x64'));
   await machine.run('sha256sum andromeda-* > SHA256SUMS; echo "0000  not-here" >> SHA256SUMS');

@@ -4,13 +4,13 @@
  * a backup that it made by itself, and stopped.
  */
 import assert from 'node:assert/strict';
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { promisify } from 'node:util';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { placeExecutable } from '../support/executable.ts';
 
 const root = join(import.meta.dirname, '../..');
 const nspawn = '/usr/bin/systemd-nspawn';
@@ -140,7 +140,7 @@ test('under systemd: ready, alive, reloaded, restarted where that helps and left
 }, async () => {
   using directory = temporaryDirectory();
   const program = join(directory.path, 'andromeda');
-  await promisify(execFile)(process.execPath, [join(root, 'scripts/build/main.ts'), '--out', program]);
+  await placeExecutable(program);
   const campaign = join(directory.path, 'campaign');
   mkdirSync(campaign);
   writeFileSync(join(campaign, 'run.sh'), script);
