@@ -46,10 +46,10 @@ async function* checkShared(
   }
 }
 
-/** Who keeps writes waiting at the moment, by name: `/readyz` tells anybody only that somebody does. */
+/** Who keeps others waiting at the moment, by name: `/readyz` tells anybody only that somebody does. */
 async function* checkLock({ findObstacle }: ServerView): AsyncGenerator<Finding> {
   const { reason, detail } = await findObstacle();
-  if (detail !== undefined) yield wrong('database', `Writes wait: ${reason}. ${detail}.`);
+  if (detail !== undefined) yield wrong('database', `Something waits: ${reason}. ${detail}.`);
 }
 
 /** Resolves to whether there is nothing in it yet. */

@@ -63,6 +63,25 @@ test('a database that takes no writes is refused in words', { skip }, async () =
   await postgres.query("create database fixed template template0 locale 'C'");
   await postgres.query('alter database fixed set default_transaction_read_only = on');
   await assert.rejects(start(elsewhere('fixed')), { code: 'invalid_state', message: /it takes no writes/ });
+  // A server that was there before says so as well.
+  await postgres.query("create database later template template0 locale 'C'");
+  using directory = temporaryDirectory();
+  const store = await openStore(directory.path, { database: elsewhere('later') });
+  try {
+    await createReadinessCheck(store)();
+    await postgres.query('alter database later set default_transaction_read_only = on');
+    await postgres.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'later'");
+    await eventually(
+      () =>
+        createReadinessCheck(store)().then(
+          () => '',
+          ({ message }: Error) => message,
+        ),
+      (message) => message.includes('it takes no writes: it is a standby, or was set to be read only'),
+    );
+  } finally {
+    await store.close();
+  }
 });
 
 test('what is waited for is said at once, and again at growing intervals', () => {
