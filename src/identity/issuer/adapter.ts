@@ -1,5 +1,6 @@
 /** oidc-provider's storage contract (its `adapter` option) on the store. */
 import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { databaseTime } from '../../store/engine.ts';
 import type { Store } from '../../store/index.ts';
 import {
   consumeIssuerRecord,
@@ -66,20 +67,27 @@ function rotatingMethods(
   adapter: Adapter,
 ): Pick<Adapter, 'upsert' | 'find' | 'consume'> {
   const model = 'RefreshToken';
-  const times = () => ({ now: librarySeconds(), graceSeconds: repeatSeconds });
+  // By the one clock of all servers: a repeat may reach another than the first did.
+  const times = async () => ({
+    now: Math.floor((await databaseTime(store.read)) / 1000),
+    graceSeconds: repeatSeconds,
+  });
   return {
     async upsert(id, payload, expiresIn) {
       const used = rotation.current();
       if (used === undefined) return adapter.upsert(id, payload, expiresIn);
       const successor = { id, payload: { ...payload }, expiresAt: expiryOf(model, expiresIn) };
-      if (!(await store.write((tx) => replaceIssuerRecord(tx, model, used, successor, times()))))
+      const when = await times();
+      if (!(await store.write((tx) => replaceIssuerRecord(tx, model, used, successor, when))))
         throw alreadyUsed();
     },
     async find(id) {
       const record = await findIssuerRecord(store.read, model, id, librarySeconds());
       if (record?.consumedAt === undefined) return record?.payload;
       const used = { consumedAt: record.consumedAt, successorId: rotation.successorOf(id) };
-      return (await isRepeatable(store.read, model, used, times())) ? record.payload : forLibrary(record);
+      return (await isRepeatable(store.read, model, used, await times()))
+        ? record.payload
+        : forLibrary(record);
     },
     // The library asks for it just before it saves the successor.
     consume: async () => {},
