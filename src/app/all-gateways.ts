@@ -59,7 +59,7 @@ function withOthers(
 ): AllGateways {
   answerOthers(own, others);
   const count = onceAWhile(async () => {
-    const passed = (await others.ask('count', {}, countMs)) as Passed[];
+    const passed = (await others.ask('count', {}, countMs)).flatMap((part) => readPassed(part) ?? []);
     return new Map(passed.map((one) => [one.id, one]));
   });
   return {
@@ -88,12 +88,17 @@ function withOthers(
 /** What others ask is done for this server's own gateway. */
 function answerOthers(own: Gateways, others: OtherServers): void {
   others.answer('recheck', async (body) => {
-    await own.recheck((body as { filter: SessionFilter }).filter);
+    // Rather too many of them than one too few.
+    await own.recheck(readFilter((body as { filter?: unknown }).filter) ?? {});
     return [];
   });
   others.answer('close', async (body) => {
-    const { filter, reason, text } = body as { filter: SessionFilter; reason: string; text: string };
-    own.close(filter, reason, text);
+    const { filter: received, reason, text } = body as Record<'filter' | 'reason' | 'text', unknown>;
+    const filter = readFilter(received);
+    // Those that this version cannot tell from others stay.
+    if (!filter || Object.keys(filter).length === 0)
+      throw new Error('it is not clear which sessions to close');
+    own.close(filter, String(reason), String(text));
     return [];
   });
   others.answer('count', async () =>
@@ -101,6 +106,25 @@ function answerOthers(own: Gateways, others: OtherServers): void {
       ({ id, channels, bytesUp, bytesDown }): Passed => ({ id, channels, bytesUp, bytesDown }),
     ),
   );
+}
+
+const filterFields = ['id', 'clusterId', 'userId', 'keyId', 'loginNode'] as const;
+
+/** Undefined where it cannot be read, or names something that this version knows nothing of. */
+function readFilter(received: unknown): SessionFilter | undefined {
+  if (typeof received !== 'object' || received === null || Array.isArray(received)) return undefined;
+  const isKnown = ([field, value]: [string, unknown]) =>
+    filterFields.some((one) => one === field) && typeof value === 'string';
+  return Object.entries(received).every(isKnown) ? received : undefined;
+}
+
+function readPassed(received: unknown): Passed | undefined {
+  const { id, ...counts } = Object(received) as Record<keyof Passed, unknown>;
+  const [channels, bytesUp, bytesDown] = [counts.channels, counts.bytesUp, counts.bytesDown].map((count) =>
+    Number.isSafeInteger(count) ? Number(count) : 0,
+  );
+  if (typeof id !== 'string') return undefined;
+  return { id, channels: channels ?? 0, bytesUp: bytesUp ?? 0, bytesDown: bytesDown ?? 0 };
 }
 
 /** What `ask` gives, also to whoever asks while it is under way or shortly after. */

@@ -26,3 +26,38 @@ export interface ChangeOrigin {
 }
 
 export type ChangeListener = (changes: readonly Change[], origin: ChangeOrigin) => void;
+
+type Field = Change extends infer One ? (One extends unknown ? keyof One : never) : never;
+
+const fields: Record<Field, 'string' | 'boolean'> = {
+  userId: 'string',
+  organizationId: 'string',
+  clusterId: 'string',
+  observedClusterId: 'string',
+  browsersOfUserId: 'string',
+  sessionsOfUserId: 'string',
+  requestsOfUserId: 'string',
+  inOrganizationId: 'string',
+  ofService: 'boolean',
+  closingSessionId: 'string',
+  everything: 'boolean',
+};
+
+/**
+ * Changes as another server announced them, which may be of another version. A kind that is not known here is about nothing
+ * that is kept here, and left out; what cannot be read counts as everything.
+ */
+export function readChanges(received: unknown): Change[] {
+  if (!Array.isArray(received)) return [{ everything: true }];
+  return received.flatMap((one) => readChange(one));
+}
+
+function readChange(received: unknown): Change[] {
+  const everything: Change[] = [{ everything: true }];
+  if (typeof received !== 'object' || received === null || Array.isArray(received)) return everything;
+  const known = Object.entries(received).filter(([field]) => Object.hasOwn(fields, field));
+  if (known.some(([field, value]) => typeof value !== fields[field as Field])) return everything;
+  const change = Object.fromEntries(known);
+  if ('requestsOfUserId' in change !== 'inOrganizationId' in change) return everything;
+  return known.length === 0 ? [] : [change as Change];
+}

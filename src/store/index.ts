@@ -11,6 +11,7 @@ import type { Kysely, Transaction } from 'kysely';
 import type { AccessPolicy } from '../domain/access-lapse.ts';
 import { newId } from '../domain/id.ts';
 import { type Clock, createClock, createPatientClock } from '../lib/clock.ts';
+import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
 import type { Connections, Obstacle } from './engine.ts';
@@ -18,7 +19,12 @@ import { writeError } from './fault.ts';
 import { createLapses, type Lapses } from './lapses.ts';
 import { createMessages, type Messages } from './messages.ts';
 import type { SchemaSteps } from './migrate.ts';
-import { createObservationAges, type ObservationAges, type RecordedObservation } from './observation-ages.ts';
+import {
+  createObservationAges,
+  type ObservationAges,
+  type RecordedObservation,
+  readObservation,
+} from './observation-ages.ts';
 import { openDataDir } from './open-data-dir.ts';
 import type { Schema } from './schema.ts';
 import { createWriter } from './writer.ts';
@@ -93,11 +99,11 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   const id = newId('server', clock.now());
   const { connections, unlock } = await openDataDir(dataDir, id, options);
   const { others } = connections;
-  const announced = announcements(others);
+  const announced = announcements(others, options.log);
   const run = createWriter(connections);
   const server = { id, isAlone: others === undefined };
   const observationAges = createObservationAges(clock, others && announced.announceObservation);
-  announced.messages.on(observedTopic, (body) => observationAges.heard(body as RecordedObservation));
+  announced.messages.on(observedTopic, (body) => observationAges.heard(readObservation(body)));
   return {
     read: connections.reader,
     observationAges,
@@ -132,12 +138,21 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
 const observedTopic = 'observed';
 
 /** What commits here and elsewhere announce, and what other servers send. */
-function announcements(others: Connections['others']) {
+function announcements(others: Connections['others'], log: Logger | undefined) {
   const events = new EventEmitter<{ change: [readonly Change[], ChangeOrigin] }>();
   events.setMaxListeners(0);
-  const { received, ...messages } = createMessages(others);
+  const failed = (topic: string, error: unknown) =>
+    log?.warn('servers.message.failed', { topic, error: messageOf(error) });
+  const { received, ...messages } = createMessages(others, failed);
   others?.listen({
-    onChanges: (changes) => void events.emit('change', changes, { from: 'elsewhere' }),
+    onChanges(changes) {
+      try {
+        events.emit('change', changes, { from: 'elsewhere' });
+      } catch (error) {
+        // What another server did must not end this one.
+        failed('changes', error);
+      }
+    },
     onMessage: received,
   });
   return {

@@ -14,8 +14,14 @@ export interface Messages {
 
 const mostBytes = 4096;
 
-/** `received`: hands a message to whoever listens for its topic. */
-export function createMessages(others: Pick<Others, 'send'> | undefined): Messages & {
+/**
+ * `received`: hands a message to whoever listens for its topic. It may come from another version, and be of any form: what a
+ * listener can make nothing of is told to `onFault`, and lost as any message can be.
+ */
+export function createMessages(
+  others: Pick<Others, 'send'> | undefined,
+  onFault: (topic: string, error: unknown) => void = () => {},
+): Messages & {
   received(topic: string, body: unknown, from: string): void;
 } {
   const events = new EventEmitter<Record<string, [unknown, string]>>();
@@ -30,7 +36,17 @@ export function createMessages(others: Pick<Others, 'send'> | undefined): Messag
       events.on(eventOf(topic), listener);
       return () => void events.off(eventOf(topic), listener);
     },
-    received: (topic, body, from) => void events.emit(eventOf(topic), body, from),
+    received(topic, body, from) {
+      for (const listener of events.listeners(eventOf(topic))) {
+        try {
+          if (typeof body !== 'object' || body === null || Array.isArray(body))
+            throw new Error('the message is no object');
+          listener(body, from);
+        } catch (error) {
+          onFault(topic, error);
+        }
+      }
+    },
   };
 }
 

@@ -3,7 +3,8 @@
  * its own monotonic clock, so that a time of day that is set forward makes no report old, and one that is set back makes none
  * new. What another process recorded, the one before a restart for example, is measured by the time of day.
  */
-import type { Side } from '../domain/side.ts';
+import { isUuid } from '../domain/id.ts';
+import { allSides, type Side } from '../domain/side.ts';
 import type { Clock } from '../lib/clock.ts';
 import { fromTime } from './time.ts';
 
@@ -23,6 +24,15 @@ export interface RecordedObservation {
   clusterId: string;
   side: Side;
   at: string;
+}
+
+/** One that another server told of. Throws where it is none. */
+export function readObservation(received: unknown): RecordedObservation {
+  const { clusterId, side, at } = received as Record<keyof RecordedObservation, unknown>;
+  const known = allSides.find((one) => one === side);
+  if (typeof clusterId !== 'string' || !isUuid(clusterId) || known === undefined || typeof at !== 'string')
+    throw new Error('the message tells of no observation');
+  return { clusterId, side: known, at };
 }
 
 /** Clocks of two hosts, or of one before and after a restart, may differ by this much. */

@@ -12,6 +12,9 @@ export interface PassesElsewhere {
 const topic = 'sync.passed';
 /** Of many more sides than there will be; the one that was told of first goes. */
 const most = 10_000;
+const longestKey = 100;
+/** What a date can be made of (ECMA-262, 21.4.1.1). */
+const latestTime = 8.64e15;
 
 export function createPassesElsewhere({
   messages,
@@ -19,7 +22,7 @@ export function createPassesElsewhere({
 }: Pick<Store, 'messages' | 'server'>): PassesElsewhere {
   const states = new Map<string, PassState>();
   const stop = messages.on(topic, (body) => {
-    const { key, ...state } = body as PassState & { key: string };
+    const { key, state } = readState(body);
     states.delete(key);
     states.set(key, state);
     for (const oldest of states.keys()) if (states.size > most) states.delete(oldest);
@@ -33,4 +36,17 @@ export function createPassesElsewhere({
     of: (key) => states.get(key),
     stop,
   };
+}
+
+/** Throws where it is none. */
+function readState(received: unknown): { key: string; state: PassState } {
+  const { key, nextAt, failures, failingSince } = received as Record<keyof PassState | 'key', unknown>;
+  if (typeof key !== 'string' || key.length > longestKey)
+    throw new Error('the message names no side of a cluster');
+  const count = Number.isSafeInteger(failures) ? Number(failures) : 0;
+  return { key, state: { nextAt: timeOf(nextAt), failures: count, failingSince: timeOf(failingSince) } };
+}
+
+function timeOf(received: unknown): number | undefined {
+  return typeof received === 'number' && Math.abs(received) < latestTime ? received : undefined;
 }

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { type AllGateways, joinGateways } from '../../src/app/all-gateways.ts';
 import { createOtherServers, type OtherServers } from '../../src/app/other-servers.ts';
 import type { SessionFilter } from '../../src/gateway/index.ts';
@@ -12,10 +13,15 @@ import { createLogger } from '../../src/lib/log.ts';
 import type { Store, Tx } from '../../src/store/index.ts';
 import { createMessages } from '../../src/store/messages.ts';
 import { enterServer } from '../../src/store/servers.ts';
+import { createPassesElsewhere } from '../../src/sync/elsewhere.ts';
 import { eventually } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 interface Lab extends AsyncDisposable {
+  /** Sends to all of them, in the name of a server of another version. */
+  sayAsAnother(topic: string, body: unknown): void;
+  /** What a server could make nothing of, by topic. */
+  faults: string[];
   /** A server of that name, among the others from now on. */
   join(name: string): Promise<OtherServers>;
   /** The same, with a gateway of its own. */
@@ -27,16 +33,16 @@ interface Lab extends AsyncDisposable {
 async function openLab(): Promise<Lab> {
   const opened = await openTestStore();
   const receivers = new Map<string, (topic: string, body: unknown, from: string) => void>();
+  const faults: string[] = [];
   const parts = new AsyncDisposableStack();
   async function enter(name: string): Promise<Store> {
     const server = { id: `server_${name}`, isAlone: false };
-    const { received, ...messages } = createMessages({
-      async send(topic, body) {
-        const text = JSON.stringify(body);
-        for (const [id, receive] of receivers)
-          if (id !== server.id) setImmediate(() => receive(topic, JSON.parse(text), server.id));
-      },
-    });
+    const send = async (topic: string, body: object) => {
+      const text = JSON.stringify(body);
+      for (const [id, receive] of receivers)
+        if (id !== server.id) setImmediate(() => receive(topic, JSON.parse(text), server.id));
+    };
+    const { received, ...messages } = createMessages({ send }, (topic) => void faults.push(topic));
     receivers.set(server.id, received);
     await opened.store.write(async (tx) => {
       await enterServer({ ...tx, server } as Tx, { name, version: '1', directory: name });
@@ -49,6 +55,10 @@ async function openLab(): Promise<Lab> {
   const log = createLogger('silent');
   return {
     store: opened.store,
+    faults,
+    sayAsAnother(topic, body) {
+      for (const receive of receivers.values()) receive(topic, body, 'server_of_another_version');
+    },
     async join(name) {
       const others = createOtherServers(await enter(name), log);
       parts.defer(() => others.stop());
@@ -174,4 +184,74 @@ test('sessions that a login node’s restart ends are closed on every server', a
     'login_node_restarting',
     'Log in again.',
   ]);
+});
+
+/** Bodies that no version sends, and some that one might. */
+function* oddBodies(): Generator<unknown> {
+  const odd = [null, true, 0, -1, 1e300, '', 'x', [], [null], {}, { length: 3 }];
+  yield* odd;
+  const fields = ['id', 'parts', 'isLast', 'filter', 'reason', 'text', 'key', 'nextAt', 'failures', 'host'];
+  for (const field of fields) for (const value of odd) yield { [field]: value };
+  for (const filter of [...odd, { keyID: 'x' }, { userId: 7 }, { userId: 'u', roomId: 'r' }])
+    yield { id: 'x', filter, reason: filter, text: filter };
+}
+
+test('what servers of another version send, of whatever form, ends nothing and closes no session that it may not mean', async () => {
+  await using lab = await openLab();
+  const closed: unknown[] = [];
+  const rechecked: unknown[] = [];
+  await lab.joinWith('a', {
+    close: (...what: unknown[]) => closed.push(what),
+    async recheck(filter?: SessionFilter) {
+      rechecked.push(filter);
+    },
+  });
+  const b = await lab.joinWith('b', { close: (...what: unknown[]) => closed.push(what), async recheck() {} });
+  const { received, ...messages } = createMessages(undefined, (topic) => void lab.faults.push(topic));
+  const passes = createPassesElsewhere({ messages, server: { id: 'server_c', isAlone: false } });
+  for (const body of oddBodies()) {
+    for (const topic of ['answer', 'ask recheck', 'ask close', 'ask count', 'ask nothing', 'rooms'])
+      lab.sayAsAnother(topic, body);
+    received('sync.passed', body, 'server_d');
+    // So many at once are not answered.
+    await new Promise((done) => setImmediate(done));
+  }
+  for (const [nextAt, expected] of [
+    [1e300, undefined],
+    ['soon', undefined],
+    [5, 5],
+  ]) {
+    received('sync.passed', { key: 'x/slurm', nextAt, failures: 'many' }, 'server_d');
+    assert.deepEqual(passes.of('x/slurm'), { nextAt: expected, failures: 0, failingSince: undefined });
+  }
+  // Behind all that came before.
+  await b.recheck({ clusterId: 'alpha' });
+  assert.ok(rechecked.some((filter) => isDeepStrictEqual(filter, { clusterId: 'alpha' })));
+  assert.deepEqual(closed, []);
+  const isReadable = (filter: unknown) =>
+    Object.entries(Object(filter)).every(([, value]) => typeof value === 'string');
+  assert.ok(rechecked.every(isReadable), JSON.stringify(rechecked));
+  assert.ok(lab.faults.includes('answer') && lab.faults.includes('sync.passed'), lab.faults.join());
+});
+
+test('what another version tells of how much passed through sessions is taken as far as it can be read', async () => {
+  await using lab = await openLab();
+  const a = await lab.joinWith('a', {});
+  const others = await lab.join('b');
+  others.answer('count', async () => [
+    { id: 'one', channels: 'many', bytesUp: 1e300, bytesDown: 7, username: 'mallory' },
+    { channels: 1 },
+    [],
+  ]);
+  const opened = { id: 'one', username: 'ada', channels: 0, bytesUp: 0, bytesDown: 0 };
+  await lab.store.write(({ db }) =>
+    db
+      .insertInto('open_sessions')
+      .values({ id: 'one', entry: JSON.stringify({ session: opened }), server_id: 'server_b' })
+      .execute(),
+  );
+  await eventually(
+    () => a.sessions(),
+    ([session]) => isDeepStrictEqual(session, { ...opened, bytesDown: 7 }),
+  );
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createClock } from '../../src/lib/clock.ts';
-import { createObservationAges } from '../../src/store/observation-ages.ts';
+import { createObservationAges, readObservation } from '../../src/store/observation-ages.ts';
 import { toTime } from '../../src/store/time.ts';
 
 const start = Date.parse('2030-01-01T12:00:00Z');
@@ -26,4 +26,13 @@ test('what another process recorded is as old as the clock says; a time yet to c
     [-60_001, Number.POSITIVE_INFINITY],
   ] as const)
     assert.equal(ages.msSince('alpha', 'slurm', toTime(start - ms)), expected);
+});
+
+test('what another version tells of an observation is one, or nothing', () => {
+  const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
+  const at = toTime(start);
+  const right = { clusterId, side: 'slurm', at };
+  assert.deepEqual(readObservation({ ...right, more: 1 }), right);
+  for (const odd of [{ side: 'quantum' }, { clusterId: 'x' }, { at: 1 }])
+    assert.throws(() => readObservation({ ...right, ...odd }), /tells of no observation/);
 });

@@ -6,7 +6,7 @@
  * the version that the database has. Whoever missed some, or listens again, counts everything as changed.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Change } from '../changes.ts';
+import { type Change, readChanges } from '../changes.ts';
 import type { Others } from './dialect.ts';
 import { type Connect, quote } from './postgres-connect.ts';
 import { lastRow, type Session } from './postgres-session.ts';
@@ -35,7 +35,7 @@ const everything: readonly Change[] = [{ everything: true }];
 interface Payload {
   s: string;
   v?: number;
-  c?: Change[];
+  c?: unknown;
   t?: string;
   b?: unknown;
 }
@@ -95,7 +95,7 @@ export class Listening {
     await this.#session?.close();
   }
 
-  #notify(payload: Payload): string {
+  #notify(payload: Payload & { c?: Change[] }): string {
     return `select pg_notify(${quote(this.#options.channel)}, ${quote(JSON.stringify(payload))})`;
   }
 
@@ -110,7 +110,8 @@ export class Listening {
       this.#heard = Math.max(this.#heard, payload.v);
     }
     if (payload.s === this.#options.serverId) return;
-    if (payload.c) this.#listeners?.onChanges(payload.c);
+    const changes = payload.c === undefined ? [] : readChanges(payload.c);
+    if (changes.length > 0) this.#listeners?.onChanges(changes);
     else if (payload.t !== undefined) this.#listeners?.onMessage(payload.t, payload.b, payload.s);
   }
 
@@ -190,8 +191,11 @@ function partsOf(changes: readonly Change[]): Change[][] {
 /** Undefined where it is none of ours. */
 function parse(text: string): Payload | undefined {
   try {
-    const payload = JSON.parse(text) as Payload;
-    return typeof payload.s === 'string' ? payload : undefined;
+    const { s, v, c, t, b } = JSON.parse(text) as Partial<Record<keyof Payload, unknown>>;
+    const isRight = typeof s === 'string' && (v === undefined || Number.isSafeInteger(v));
+    if (!isRight) return undefined;
+    const message = typeof t === 'string' ? { t, b } : {};
+    return { s, ...(v !== undefined && { v: v as number }), ...(c !== undefined && { c }), ...message };
   } catch {
     return undefined;
   }

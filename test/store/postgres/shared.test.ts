@@ -1,11 +1,13 @@
 /** Several stores on one PostgreSQL: what each hears of the others, and what opening one asks of the database. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { findBreak } from '../../../src/domain/audit.ts';
+import { createAdapter } from '../../../src/identity/issuer/adapter.ts';
 import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
 import { cached } from '../../../src/store/cache.ts';
-import type { Change } from '../../../src/store/changes.ts';
+import { type Change, readChanges } from '../../../src/store/changes.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { createInstallation } from '../../../src/store/installation.ts';
 import { systemUserId } from '../../../src/store/people.ts';
@@ -207,4 +209,78 @@ test('a database that sorts otherwise, or is not there, is refused in words with
     assert.doesNotMatch(`${error.stack} ${JSON.stringify(error.cause)}`, /correct-horse/);
     return true;
   });
+});
+
+test('what another version announces is read as far as it is known; what cannot be read counts as everything', () => {
+  const all = [{ everything: true }];
+  const asked = { requestsOfUserId: 'u', inOrganizationId: 'o' };
+  const told: [unknown, unknown][] = [
+    [[{ userId: 'u', more: 1 }], [{ userId: 'u' }]],
+    [[{ roomId: 'r' }, { clusterId: 'c' }], [{ clusterId: 'c' }]],
+    [[{ roomId: 'r' }], []],
+    [[asked], [asked]],
+    [[{ requestsOfUserId: 'u' }], all],
+    [[{ userId: 7 }], all],
+    [[{ toString: 1 }], []],
+    ...[null, 7, 'x', {}, [null], ['x'], [[]]].map((odd): [unknown, unknown] => [odd, all]),
+  ];
+  for (const [odd, expected] of told) assert.deepEqual(readChanges(odd), expected, JSON.stringify(odd));
+});
+
+test('notifications of whatever form end no server, and it hears of what follows', { skip }, async () => {
+  await using opened = await openStores(2);
+  const [a, b] = opened.stores as [Store, Store];
+  const heard: Change[] = [];
+  b.onChange((changes) => {
+    if (changes.some((change) => 'userId' in change && change.userId === 'odd')) throw new Error('odd');
+    heard.push(...changes);
+  });
+  b.messages.on('greeting', () => {
+    throw new Error('odd');
+  });
+  const another = 'server_of_another_version';
+  const odd = [null, true, 0, -1, 1e300, 'NaN', [], [null], {}, { s: 1 }];
+  const fields = ['v', 'c', 't', 'b', 'x'];
+  const payloads = [
+    '{',
+    ...odd.map((one) => JSON.stringify(one)),
+    ...odd.flatMap((one) => fields.map((f) => JSON.stringify({ s: another, t: 'observed', [f]: one }))),
+    JSON.stringify({ s: another, c: [{ userId: 'odd' }] }),
+    JSON.stringify({ s: another, t: 'greeting', b: {} }),
+  ];
+  // As the engine names it.
+  const channel = `andromeda_${createHash('sha256').update(opened.schema).digest('hex').slice(0, 16)}`;
+  for (const payload of payloads) await postgres.query('select pg_notify($1, $2)', [channel, payload]);
+  await eventually(
+    async () => heard,
+    (changes) => changes.some((change) => 'everything' in change),
+  );
+  await a.write(async (tx) => tx.changed({ userId: 'user_after' }));
+  await eventually(
+    async () => heard,
+    (changes) => changes.some((change) => 'userId' in change && change.userId === 'user_after'),
+  );
+});
+
+test('a refresh token that was used up answers again for its time on a server whose clock is another', {
+  skip,
+}, async (t) => {
+  await using opened = await openStores(2);
+  const adapterOf = (store: Store, current: string | undefined) =>
+    createAdapter(
+      {
+        store,
+        rotation: { current: () => current, successorOf: () => 'next' },
+        alreadyUsed: () => new Error('already used'),
+      },
+      'RefreshToken',
+    );
+  const [ahead, right] = opened.stores as [Store, Store];
+  await adapterOf(right, undefined).upsert('used', { grantId: 'g' }, 3600);
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 50_000 });
+  await adapterOf(ahead, 'used').upsert('next', { grantId: 'g' }, 3600);
+  t.mock.timers.reset();
+  const again = await adapterOf(right, undefined).find('used');
+  assert.ok(again);
+  assert.equal(again['consumed'], undefined);
 });
