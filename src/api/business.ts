@@ -2090,7 +2090,7 @@ export interface components {
         };
         Problem: {
             /** @enum {string} */
-            area: "cluster" | "gateway" | "backup" | "certificate" | "disk" | "audit";
+            area: "cluster" | "gateway" | "backup" | "certificate" | "disk" | "audit" | "server";
             /** @description What it is about, such as the name of a cluster */
             about: string;
             cluster_id?: string;

@@ -44,7 +44,7 @@ export function subjectIssuer(config: Config): string | undefined {
 export async function createKubernetesSide(
   cluster: Cluster,
   wake: () => void,
-  { config, store, log }: Pick<DriverDeps, 'config' | 'store' | 'log'>,
+  { config, store, confirm, log }: Pick<DriverDeps, 'config' | 'store' | 'log'> & Pick<Lease, 'confirm'>,
 ): Promise<KubernetesDriver> {
   const { kubernetes: settings } = cluster.driver;
   if (!settings) {
@@ -58,7 +58,15 @@ export async function createKubernetesSide(
   }
   const { createKubernetesDriver } = await import('../sync/drivers/kubernetes/index.ts');
   const rule = usernameRule(config);
-  return createKubernetesDriver({ clusterId: cluster.id, name: cluster.name, settings, rule, wake, log });
+  return createKubernetesDriver({
+    clusterId: cluster.id,
+    name: cluster.name,
+    settings,
+    rule,
+    wake,
+    confirm,
+    log,
+  });
 }
 
 /** The driver of a cluster's Slurm side. */
@@ -81,6 +89,7 @@ export async function createSlurmSide(
     dataDir: join(config.dataDir, 'clusters', cluster.id),
     knownHosts: secrets && sharedKnownHosts(secrets, cluster.id),
     fence: lease.token,
+    requireTime: lease.requireTime,
     // Every server must know which hosts have something of ours.
     ...(store.server.isAlone ? {} : { record: await openHostRecord(lease.store, cluster.id) }),
     endSessions,

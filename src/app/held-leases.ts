@@ -1,7 +1,14 @@
 /** What this server does in the name of leases, while it has them. When it asks for them is for `servers.ts` to say. */
 import type { Logger } from '../lib/log.ts';
 import type { Store } from '../store/index.ts';
-import { type Duty, type Leases, storeOfLease } from '../store/leases.ts';
+import {
+  type Duty,
+  type Lease,
+  LeaseLostError,
+  type Leases,
+  requireLease,
+  storeOfLease,
+} from '../store/leases.ts';
 
 interface Entry {
   readonly name: string;
@@ -19,6 +26,8 @@ export interface HeldLeasesOptions {
   wake(): void;
   /** Leaves a lease to others; resolves when that is written, or could not be. */
   free(name: string): Promise<void>;
+  /** Whether this server said so lately that it is there that nobody can have taken its leases, by its own clocks. */
+  isInTime(): boolean;
 }
 
 export class HeldLeases implements Leases {
@@ -61,13 +70,32 @@ export class HeldLeases implements Leases {
       if (entry?.state !== 'wanted') continue;
       entry.state = 'held';
       entry.token = token;
-      const { store, log } = this.#options;
-      log.info('lease.taken', { lease: name, token });
-      const lost = () => {
-        if (entry.token === token) this.#end(entry, 'lost');
-      };
-      entry.duty.begin({ name, token, store: storeOfLease(store, { name, token }, lost) });
+      this.#options.log.info('lease.taken', { lease: name, token });
+      entry.duty.begin(this.#leaseOf(entry, token));
     }
+  }
+
+  #leaseOf(entry: Entry, token: number): Lease {
+    const { store, isInTime } = this.#options;
+    const { name } = entry;
+    const lost = () => {
+      if (entry.token === token) this.#end(entry, 'lost');
+    };
+    // Timers of a process that stood still fire late: what came meanwhile may be handled before them.
+    const requireTime = () => {
+      if (entry.token !== token || !isInTime()) throw new LeaseLostError(name);
+    };
+    return {
+      name,
+      token,
+      store: storeOfLease(store, { name, token }, lost),
+      requireTime,
+      async confirm() {
+        requireTime();
+        await requireLease(store, { name, token }, lost);
+        requireTime();
+      },
+    };
   }
 
   /** Ends what goes with leases that the database gives to others, and returns those that it gives to nobody's use here. */

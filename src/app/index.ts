@@ -41,6 +41,7 @@ import { announceEnds } from './permission-ends.ts';
 import { joinServers } from './servers.ts';
 import { loadServiceKeys, type ServiceKeys, watchIssuerKeys } from './service-keys.ts';
 import { startSessionRecords } from './session-records.ts';
+import { sharedSettings } from './shared-settings.ts';
 
 export interface AppOptions {
   config: Config;
@@ -171,7 +172,10 @@ async function openShared(
   const { database, access } = config;
   const store = timed(await openStore(config.dataDir, { clock, access, database, log, stopping }), log);
   parts.defer(() => store.close());
-  const { leases, stop } = await joinServers(config, store, log);
+  const { leases, stop } = await joinServers(config, store, log, {
+    settings: sharedSettings(config),
+    now: clock.now,
+  });
   parts.defer(stop);
   return { store, leases };
 }
@@ -263,7 +267,8 @@ async function startSync(
           },
           log,
         }),
-      kubernetes: (cluster, wake) => createKubernetesSide(cluster, wake, { config, store, log }),
+      kubernetes: (cluster, wake, { confirm }) =>
+        createKubernetesSide(cluster, wake, { config, store, confirm, log }),
     },
     subjectIssuer: subjectIssuer(config),
     intervalMs: config.sync.intervalMs,

@@ -259,6 +259,12 @@ function serverCounts(registry: Registry): Counts {
     'What this server does for all that share the database, by leases: sides of clusters, and the audit trail',
     [],
   );
+  const clock = gauge(
+    registry,
+    'andromeda_clock_difference_seconds',
+    'How far the clock of the database that servers share is ahead of this host’s, at least',
+    [],
+  );
   const changes = counter(
     registry,
     'andromeda_lease_changes_total',
@@ -270,6 +276,7 @@ function serverCounts(registry: Registry): Counts {
       servers.set(count);
       held.set(leases);
     },
+    'servers.clock': ({ differsMs }) => clock.set(differsMs / 1000),
     'lease.taken': () => changes.inc({ change: 'taken' }),
     'lease.lost': () => changes.inc({ change: 'lost' }),
     'lease.left': () => changes.inc({ change: 'left' }),

@@ -7,7 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Config } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
-import { giveUpMs, heartbeatMs, type Server, serverLifeMs } from '../domain/server.ts';
+import {
+  clockLimitMs,
+  giveUpMs,
+  heartbeatMs,
+  type Server,
+  type ServerSettings,
+  serverLifeMs,
+} from '../domain/server.ts';
+import { clockText, differenceOf } from '../domain/server-problems.ts';
 import type { Logger } from '../lib/log.ts';
 import { dataDirId } from '../store/data-dir-id.ts';
 import type { Store } from '../store/index.ts';
@@ -19,7 +27,7 @@ import {
   renewLeases,
   takeLeases,
 } from '../store/leases.ts';
-import { type Entrant, enterServer, leaveServers, listServers } from '../store/servers.ts';
+import { type Entrant, enterServer, leaveServers, listServers, measureClock } from '../store/servers.ts';
 import { refuseSimulated } from '../store/simulated-clusters.ts';
 import { HeldLeases } from './held-leases.ts';
 
@@ -40,20 +48,27 @@ const leaveMs = 2_000;
 /** What is found out again, or renewed, in a moment. */
 const unflushed = { flush: false };
 
+interface JoinOptions extends Partial<typeof usual> {
+  /** What has to be the same on all servers. */
+  settings?: ServerSettings | undefined;
+  /** The time of day. */
+  now?: () => number;
+}
+
 /** Writes this server down among the others. Throws `invalid_state` where it may not serve beside them. */
 export async function joinServers(
   { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
   store: Store,
   log: Logger,
-  times: typeof usual = usual,
+  { settings, now = Date.now, ...times }: JoinOptions = {},
 ): Promise<Servers> {
-  const entrant: Entrant = { name, version: manifest.version, directory: dataDirId(dataDir) };
+  const entrant: Entrant = { name, version: manifest.version, directory: dataDirId(dataDir), settings };
   if (store.server.isAlone) {
     await store.write((tx) => enterServer(tx, entrant), unflushed);
     return { leases: allLeases(store), async stop() {} };
   }
   await enterBesides(store, entrant);
-  const member = new Member({ store, entrant, log, times });
+  const member = new Member({ store, entrant, log, now, times: { ...usual, ...times } });
   member.start();
   return { leases: member.leases, stop: () => member.stop() };
 }
@@ -86,6 +101,7 @@ interface MemberOptions {
   store: Store;
   entrant: Entrant;
   log: Logger;
+  now(): number;
   times: typeof usual;
 }
 
@@ -94,6 +110,7 @@ class Member {
   readonly #store: Store;
   readonly #entrant: Entrant;
   readonly #log: Logger;
+  readonly #now: () => number;
   readonly #times: typeof usual;
   readonly #stopListening: () => void;
   #timer: NodeJS.Timeout | undefined;
@@ -105,22 +122,25 @@ class Member {
   #renewedAt = performance.now();
   #hasGivenUp = false;
   #lastFailure = '';
+  #isClockWrong = false;
   readonly #others = new Map<string, Server>();
   /** When the others were last asked about, and since when that goes on without a pause. */
   #askedAt = Number.NEGATIVE_INFINITY;
   #watchingSince = 0;
   readonly #toFree = new Map<string, () => void>();
 
-  constructor({ store, entrant, log, times }: MemberOptions) {
+  constructor({ store, entrant, log, now, times }: MemberOptions) {
     this.#store = store;
     this.#entrant = entrant;
     this.#log = log;
+    this.#now = now;
     this.#times = times;
     this.leases = new HeldLeases({
       store,
       log,
       wake: () => this.#wake(),
       free: (name) => this.#free(name),
+      isInTime: () => performance.now() - this.#renewedAt <= this.#times.giveUpMs,
     });
     this.#stopListening = store.messages.on(topic, () => this.#wake());
   }
@@ -205,8 +225,9 @@ class Member {
   }
 
   async #renew(): Promise<void> {
+    const clockMs = await measureClock(this.#store.read, this.#now);
     const began = performance.now();
-    const tokens = await this.#store.write(renewLeases, unflushed);
+    const tokens = await this.#store.write((tx) => renewLeases(tx, clockMs), unflushed);
     if (tokens) {
       this.#wasRenewed(began);
       for (const name of this.leases.compare(tokens)) void this.#free(name);
@@ -215,7 +236,20 @@ class Member {
       await enter(this.#store, this.#entrant);
       this.#wasRenewed(began);
     }
+    this.#noteClock(clockMs);
     await this.#observeOthers();
+  }
+
+  /** A clock that was right at the start may not stay so. */
+  #noteClock(differsMs: number): void {
+    this.#log.debug('servers.clock', { differsMs });
+    // One at the limit is not said at every heartbeat.
+    const isWrong = Math.abs(differsMs) >= (this.#isClockWrong ? clockLimitMs / 2 : clockLimitMs);
+    if (isWrong === this.#isClockWrong) return;
+    this.#isClockWrong = isWrong;
+    const message = `The clock of this host is ${clockText(differsMs)}. Check the time synchronization of both (timedatectl).`;
+    if (isWrong) this.#log.warn('servers.clock.wrong', { differsMs, message });
+    else this.#log.info('servers.clock.right', { differsMs });
   }
 
   #wasRenewed(began: number): void {
@@ -230,7 +264,11 @@ class Member {
     this.#notePause();
     for (const one of live) {
       const { id, name, version } = one;
-      if (!this.#others.has(id)) this.#log.info('servers.seen', { serverId: id, name, version });
+      if (!this.#others.has(id)) {
+        this.#log.info('servers.seen', { serverId: id, name, version });
+        const message = differenceOf(this.#entrant.settings ?? {}, one);
+        if (message !== undefined) this.#log.warn('servers.differ', { serverId: id, name, message });
+      }
       this.#others.set(id, one);
     }
     // One that left is in the list no more; one that was not seen is gone only where somebody was there to see it.

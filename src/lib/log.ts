@@ -238,6 +238,12 @@ export interface LogEvents {
   /** Another server of the same database: it is there, or it is gone. */
   'servers.seen': { serverId: string; name: string; version: string };
   'servers.gone': { serverId: string; name: string };
+  /** Its configuration is another where it has to be the same. */
+  'servers.differ': { serverId: string; name: string; message: string };
+  /** By how much the database's clock is ahead of this host's. */
+  'servers.clock': { differsMs: number };
+  'servers.clock.wrong': { differsMs: number; message: string };
+  'servers.clock.right': { differsMs: number };
   /** How many there are, and how many leases this one has. */
   'servers.counted': { servers: number; leases: number };
   /** It cannot be said that this server is there, or asked what there is to do. */

@@ -19,6 +19,13 @@ export interface Lease {
   readonly token: number | undefined;
   /** Its writes fail once somebody else has the lease. */
   readonly store: Store;
+  /**
+   * To be asked right before something is changed elsewhere, where no transaction looks: throws where another server may have
+   * the lease, by this server's clock or by the database.
+   */
+  confirm(): Promise<void>;
+  /** As `confirm`, by this server's clock alone, for what is fenced by the token where it comes to. */
+  requireTime(): void;
 }
 
 export interface Duty {
@@ -41,7 +48,7 @@ export interface Leases {
 /** Another server has the lease by now: nothing was written. */
 export class LeaseLostError extends Error {
   constructor(name: string) {
-    super(`Another server does this by now (${name}); nothing was written here.`);
+    super(`Another server may do this by now (${name}); nothing was changed here.`);
   }
 }
 
@@ -50,7 +57,7 @@ export function allLeases(store: Store): Leases {
   return {
     areAllHeld: true,
     want(name, duty) {
-      duty.begin({ name, token: undefined, store });
+      duty.begin({ name, token: undefined, store, async confirm() {}, requireTime() {} });
       return () => duty.end('left');
     },
   };
@@ -78,6 +85,18 @@ export function storeOfLease(
   };
 }
 
+/** Throws, and calls `onLost`, where the database gives the lease to another by now. */
+export async function requireLease(
+  { read, server }: Pick<Store, 'read' | 'server'>,
+  { name, token }: { name: string; token: number },
+  onLost: () => void,
+): Promise<void> {
+  const [row] = await heldLease(read, name, token, server.id);
+  if (row) return;
+  onLost();
+  throw new LeaseLostError(name);
+}
+
 const heldLease = prepared((db, name: string, token: number, serverId: string) =>
   db
     .selectFrom('leases')
@@ -87,9 +106,9 @@ const heldLease = prepared((db, name: string, token: number, serverId: string) =
     .where('server_id', '=', serverId),
 );
 
-/** The tokens of the leases that this server has, by name; undefined where it is written down no more. */
-export async function renewLeases(tx: Tx): Promise<Map<string, number> | undefined> {
-  if (!(await renewServer(tx))) return undefined;
+/** Renews this server (`renewServer`). The tokens of the leases that it has, by name; undefined where it is written down no more. */
+export async function renewLeases(tx: Tx, clockDiffersMs?: number): Promise<Map<string, number> | undefined> {
+  if (!(await renewServer(tx, clockDiffersMs))) return undefined;
   const rows = await tx.db
     .selectFrom('leases')
     .select(['name', 'token'])

@@ -9,6 +9,10 @@ export interface ServerTable {
   started_at: string;
   /** By the database's clock. */
   seen_at: string;
+  /** By which the database's clock is ahead of its own; null of a version that does not say so. */
+  clock_differs_ms: number | null;
+  /** What has to be the same on all servers, as JSON; null likewise. */
+  settings: string | null;
 }
 
 export interface LeaseTable {

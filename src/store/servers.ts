@@ -2,9 +2,15 @@
  * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
  * A server that is alone, as on SQLite, is written down once.
  */
-import { rememberedMs, type Server, serverLifeMs } from '../domain/server.ts';
+import {
+  mostRemembered,
+  rememberedMs,
+  type Server,
+  type ServerSettings,
+  serverLifeMs,
+} from '../domain/server.ts';
 import { databaseTime } from './engine.ts';
-import type { Store, Tx } from './index.ts';
+import type { Reader, Store, Tx } from './index.ts';
 import { fromTime, toTime } from './time.ts';
 
 /** What a server says of itself; `directory` stands for its data directory, which no other process has. */
@@ -12,10 +18,12 @@ export interface Entrant {
   name: string;
   version: string;
   directory: string;
+  /** What has to be the same on all servers. */
+  settings?: ServerSettings | undefined;
 }
 
 /** Writes this server down. One that had the same directory before is certainly gone, and what it held is free. */
-export async function enterServer(tx: Tx, { name, version, directory }: Entrant): Promise<void> {
+export async function enterServer(tx: Tx, { name, version, directory, settings }: Entrant): Promise<void> {
   const { id, isAlone } = tx.server;
   const now = await databaseTime(tx.db);
   const at = toTime(now);
@@ -29,21 +37,49 @@ export async function enterServer(tx: Tx, { name, version, directory }: Entrant)
       ]),
     );
   await past.execute();
+  if (!isAlone) await forgetMany(tx, now);
+  const said = { settings: settings ? JSON.stringify(settings) : null, clock_differs_ms: null };
   await tx.db
     .insertInto('servers')
-    .values({ id, name, version, directory, started_at: at, seen_at: at })
+    .values({ id, name, version, directory, started_at: at, seen_at: at, ...said })
     .execute();
 }
 
-/** Says that this server is there. False where it is written down no more, and has to enter again. */
-export async function renewServer(tx: Tx): Promise<boolean> {
+/** Of those that are gone, only the last ones are named. */
+async function forgetMany({ db }: Tx, now: number): Promise<void> {
+  const gone = await db
+    .selectFrom('servers')
+    .select('id')
+    .where('seen_at', '<', toTime(now - serverLifeMs))
+    .orderBy('seen_at', 'desc')
+    .execute();
+  const ids = gone.slice(mostRemembered).map(({ id }) => id);
+  if (ids.length > 0) await db.deleteFrom('servers').where('id', 'in', ids).execute();
+}
+
+/**
+ * Says that this server is there, and how its clock is where that was measured. False where it is written down no more, and has
+ * to enter again.
+ */
+export async function renewServer(tx: Tx, clockDiffersMs?: number): Promise<boolean> {
   const at = toTime(await databaseTime(tx.db));
   const { numUpdatedRows } = await tx.db
     .updateTable('servers')
-    .set({ seen_at: at })
+    .set({ seen_at: at, ...(clockDiffersMs !== undefined && { clock_differs_ms: clockDiffersMs }) })
     .where('id', '=', tx.server.id)
     .executeTakeFirstOrThrow();
   return Number(numUpdatedRows) > 0;
+}
+
+/**
+ * By how many ms the database's clock is ahead of this server's, negative where it is behind: at least by so many, however long
+ * the answer took.
+ */
+export async function measureClock(db: Reader, now: () => number): Promise<number> {
+  const before = now();
+  const there = await databaseTime(db);
+  const after = now();
+  return Math.round(there > after ? there - after : Math.min(0, there - before));
 }
 
 /** Takes this server out, and leaves to others what it held. */
@@ -62,6 +98,7 @@ export async function listServers({ read: db, server }: Pick<Store, 'read' | 'se
     .selectAll('s')
     .select((eb) => eb.fn.count<number>('l.name').as('leases'))
     .groupBy(['s.id', 's.name', 's.version', 's.directory', 's.started_at', 's.seen_at'])
+    .groupBy(['s.clock_differs_ms', 's.settings'])
     .orderBy('s.started_at')
     .orderBy('s.id')
     .execute();
@@ -76,8 +113,16 @@ export async function listServers({ read: db, server }: Pick<Store, 'read' | 'se
       seenAt,
       isLive: now - fromTime(seenAt) < serverLifeMs,
       leases: Number(row.leases),
+      clockDiffersMs: row.clock_differs_ms === null ? undefined : Number(row.clock_differs_ms),
+      settings: settingsOf(row.settings),
     };
   });
+}
+
+/** As far as they can be read: another version may have written them. */
+function settingsOf(text: string | null): ServerSettings {
+  const entries = Object.entries(Object(JSON.parse(text ?? '{}')));
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
 /** The names of the other servers that are there. */

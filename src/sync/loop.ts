@@ -22,11 +22,13 @@ export interface SyncOptions {
   drivers: {
     slurm(cluster: Cluster, lease: Lease): Promise<SlurmDriver>;
     /** `wake` is for the driver to call when something there changed by itself, or it answers again. */
-    kubernetes(cluster: Cluster, wake: () => void): Promise<KubernetesDriver>;
+    kubernetes(cluster: Cluster, wake: () => void, lease: Lease): Promise<KubernetesDriver>;
   };
   /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
   subjectIssuer: string | undefined;
   intervalMs: number;
+  /** How long after a take-over a side is passed over once more, for what came late. */
+  lateWritesMs?: number | undefined;
   /** Awaited before anything is applied to the Slurm side of a cluster; bounded by whoever gives it. */
   recheckSessions?: PassDeps['recheckSessions'];
   log: Logger;
@@ -49,6 +51,11 @@ export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
   return loop;
 }
 
+/**
+ * After a take-over, requests of the server before may still come to a cluster: until it gave up, the client and the API server
+ * have had their time for one (`drivers/kubernetes/client.ts`).
+ */
+const lateWritesMs = 20_000;
 /** More than these at once, by a lab file for example, are brought up to date by organization. */
 const mostPeople = 50;
 
@@ -153,8 +160,10 @@ class Loop implements SyncLoop {
       return startWorker({ ...about, pass: passSlurm, createDriver });
     }
     const wake = () => this.#workers.get(key)?.wake();
-    const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake);
-    return startWorker({ ...about, pass: passKubernetes, createDriver });
+    const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake, lease);
+    // API servers cannot tell what a server that stood still wrote late; hosts of Slurm can.
+    const againMs = lease.token === undefined ? undefined : (this.#options.lateWritesMs ?? lateWritesMs);
+    return startWorker({ ...about, pass: passKubernetes, createDriver, againMs });
   }
 
   /** Runs a task beside the passes; `stop` waits for it. */

@@ -21,6 +21,8 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   log: Logger;
   /** Called once when the side is released, or is no side of the cluster any more. */
   onEnd(): void;
+  /** How long after its start there is a pass in any case; left out: as usual. */
+  againMs?: number | undefined;
   /** Called when a pass is over and it is known when the next one is. */
   onPassed?(state: PassState): void;
 }
@@ -47,7 +49,7 @@ export interface Worker {
 
 export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: WorkerOptions<D>): Worker {
   const worker = new SideWorker(options);
-  worker.schedule(0);
+  worker.begin();
   return worker;
 }
 
@@ -56,6 +58,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   readonly #stopping = new AbortController();
   readonly #holder: DriverHolder<D>;
   #timer: NodeJS.Timeout | undefined;
+  #again: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   /** Something changed since the pass under way began; `urgent`: the cluster reported it itself. */
   #dirty: false | 'changed' | 'urgent' = false;
@@ -97,9 +100,16 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#gather();
   }
 
+  begin(): void {
+    const { againMs } = this.#options;
+    if (againMs !== undefined) this.#again = setTimeout(() => this.wake(), againMs).unref();
+    this.schedule(0);
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     await this.#running;
     await this.#holder.close();
   }
@@ -158,6 +168,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     try {
       const result = await this.#passOrRelease();
       if (!result) {
+        clearTimeout(this.#again);
         await this.#holder.close();
         this.#options.onEnd();
         return undefined;

@@ -5,9 +5,11 @@ import { joinServers } from '../../src/app/servers.ts';
 import { DomainError } from '../../src/domain/error.ts';
 import type { Lab } from '../../src/domain/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
+import { problemsOfServers } from '../../src/domain/server-problems.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters.ts';
 import type { Store } from '../../src/store/index.ts';
+import { type Lease, LeaseLostError } from '../../src/store/leases.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations.ts';
 import { listServers } from '../../src/store/servers.ts';
 import { refuseSimulated } from '../../src/store/simulated-clusters.ts';
@@ -27,7 +29,10 @@ async function joining(filled: Lab = lab) {
   const { store } = stack.use(await openTestStore(filled));
   return {
     store,
-    async join(name: string, { own = asServer(store), log = silent, times = quick } = {}) {
+    async join(
+      name: string,
+      { own = asServer(store), log = silent, times = quick as Parameters<typeof joinServers>[3] } = {},
+    ) {
       const directory = stack.use(temporaryDirectory());
       const servers = await joinServers({ dataDir: directory.path, server: { name } }, own, log, times);
       let stopped: Promise<void> | undefined;
@@ -165,6 +170,122 @@ test('of a server that was not seen it is said that it is gone, but not by one t
   await seen('servers.gone');
 });
 
+test('what is changed elsewhere in the name of a lease is confirmed before: by the clock, and by the database', async () => {
+  await using all = await joining();
+  // Nothing of it comes by itself: the timers of a server that stands still fire late.
+  const halted = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 3_600_000 };
+  const one = await all.join('one', { times: halted });
+  const { promise: taken, resolve: take } = Promise.withResolvers<Lease>();
+  const mine = noting();
+  one.leases.want('a', { begin: take, end: (why) => mine.end(why) });
+  const lease = await taken;
+  await lease.confirm();
+  lease.requireTime();
+  const two = await all.join('two');
+  const theirs = noting();
+  two.leases.want('a', theirs);
+  await letPass(all.store, one.own.server.id, serverLifeMs);
+  await eventually(
+    async () => theirs.seen.join(),
+    (seen) => seen === 'begin',
+  );
+  assert.deepEqual(mine.seen, []);
+  await assert.rejects(lease.confirm(), LeaseLostError);
+  assert.deepEqual(mine.seen, ['lost']);
+  assert.throws(() => lease.requireTime(), LeaseLostError);
+
+  const slow = await all.join('slow', { times: { ...halted, giveUpMs: 0 } });
+  const { promise: late, resolve: begin } = Promise.withResolvers<Lease>();
+  slow.leases.want('b', { begin, async end() {} });
+  const its = await late;
+  await assert.rejects(its.confirm(), LeaseLostError);
+  assert.throws(() => its.requireTime(), LeaseLostError);
+});
+
+test('a clock that goes wrong while a server runs is said while it is so, in the log and by every server', async () => {
+  await using all = await joining();
+  const said: string[] = [];
+  const log = createLogger('info', (line) => void said.push(JSON.parse(line).event));
+  let aheadMs = 0;
+  const now = () => Date.now() + aheadMs;
+  const one = await all.join('one', { log, times: { ...quick, now } });
+  const clock = async () => (await listServers(one.own)).map(({ clockDiffersMs }) => clockDiffersMs)[0];
+  const problems = async () => problemsOfServers(await listServers(one.own));
+  await eventually(clock, (differs) => differs !== undefined);
+  assert.deepEqual(await problems(), []);
+  aheadMs = 30_000;
+  const ahead = /^Its clock is \d+\.\d seconds ahead of that of the database\.$/;
+  const found = await eventually(problems, ([one]) => ahead.test(one?.message ?? ''));
+  assert.deepEqual(
+    found.map(({ about }) => about),
+    ['one'],
+  );
+  aheadMs = -30_000;
+  await eventually(clock, (differs = 0) => differs > 0);
+  aheadMs = 0;
+  await eventually(
+    async () => [...said],
+    (events) => events.includes('servers.clock.right'),
+  );
+  await eventually(problems, (list) => list.length === 0);
+  const events = said.filter((event) => event.startsWith('servers.clock'));
+  assert.deepEqual(events, ['servers.clock.wrong', 'servers.clock.right']);
+});
+
+test('servers whose configuration differs where it has to be the same say so', async () => {
+  await using all = await joining();
+  const said: string[] = [];
+  const log = createLogger('warn', (line) => void said.push(JSON.parse(line).message));
+  const settings = (issuer: string) => ({ 'identity.issuer': issuer, 'console.url': '' });
+  await all.join('one', { times: { ...quick, settings: settings('https://a.example') } });
+  const two = await all.join('two', { log, times: { ...quick, settings: settings('https://b.example') } });
+  // Of the version before, which says nothing of it.
+  await all.join('old');
+  assert.deepEqual(
+    problemsOfServers(await listServers(two.own)).map(({ about, message }) => [about, message]),
+    [
+      [
+        'identity.issuer',
+        'It differs between the servers: https://a.example on one; https://b.example on two.',
+      ],
+    ],
+  );
+  await eventually(
+    async () => said,
+    (messages) =>
+      messages.includes(
+        "The configuration of one differs from this server's in what has to be the same on all: identity.issuer (here https://b.example, there https://a.example).",
+      ),
+  );
+});
+
+test('a server that is gone, and two versions side by side, are for an operator to mend', async () => {
+  const server = { startedAt: '', leases: 0, clockDiffersMs: undefined, settings: {} };
+  const at = '2030-01-01T00:00:00.000Z';
+  const of = (name: string, version: string, isLive: boolean) => ({
+    ...server,
+    id: name,
+    name,
+    version,
+    isLive,
+    seenAt: at,
+  });
+  const problems = problemsOfServers([
+    of('one', '0.1.0', true),
+    of('two', '0.2.0', true),
+    of('three', '0.2.0', false),
+    // Its place was taken by one of the same name.
+    of('two', '0.1.0', false),
+  ]);
+  assert.deepEqual(
+    problems.map(({ about, urgency, message }) => [about, urgency, message]),
+    [
+      ['three', 'now', `It ended without a word, or cannot reach the database: it was last seen at ${at}.`],
+      ['versions', 'soon', 'The servers are of different versions: 0.1.0 on one; 0.2.0 on two.'],
+    ],
+  );
+});
+
 test('a simulated cluster is refused beside another server, whichever comes second', async () => {
   const simulated = { name: 'sim', organization: 'x', simulated: { computeNodes: 1, gpusPerNode: 1 } };
   await using all = await joining({ ...lab, clusters: [simulated] });
@@ -202,4 +323,9 @@ test('GET /operator/servers: on SQLite there is one, which answers and shares no
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.ok(seen >= started);
   assert.equal((await service.business('/operator/servers', { as: 'ada' })).status, 403);
+  const { body: list } = await service.business('/operator/problems', { as: 'root' });
+  assert.deepEqual(
+    list.problems.filter(({ area }: { area: string }) => area === 'server'),
+    [],
+  );
 });

@@ -25,19 +25,39 @@ async function startThree(): Promise<ServerProcesses & { servers: ServerProcess[
 }
 
 /** Gives somebody a binding in a namespace. One that is halted while it writes keeps the others from it for a few seconds. */
-async function guest(server: ServerProcess, namespace: string): Promise<void> {
-  const body = {
+async function guest(server: ServerProcess, namespace: string, role?: string): Promise<string> {
+  return command(server, '/operator/grants', {
     email: 'eve@elsewhere.example',
     cluster_id: gamma,
     relation: 'kubernetes.viewer',
     scope: namespace,
-  };
+    ...(role !== undefined && { role_id: role }),
+  });
+}
+
+/** Runs a command about a grant, and returns its ID. */
+async function command(server: ServerProcess, path: string, body: object): Promise<string> {
   const key = crypto.randomUUID();
-  const { status } = await eventually(
-    () => server.call('/operator/grants', { as: 'root', body, key }),
+  const { status, body: answer } = await eventually(
+    () => server.call(path, { as: 'root', body, key }),
     (reply) => reply.status !== 503,
   );
-  assert.ok(status === 201 || status === 200, `${status}`);
+  assert.ok(status === 201 || status === 200, `${status} ${JSON.stringify(answer)}`);
+  return (answer as { grant: { id: string } }).grant.id;
+}
+
+/** Holds the first request for a ClusterRole, which is made right before somebody is bound to it, and its answer. */
+function holdRole({ api }: ServerProcesses, role: string) {
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isFirst = true;
+  api.fault = async ({ path }) => {
+    if (!isFirst || !path.endsWith(`/clusterroles/${role}`)) return undefined;
+    isFirst = false;
+    asked.resolve();
+    await answered.promise;
+    return undefined;
+  };
+  return { asked: asked.promise, answer: () => answered.resolve() };
 }
 
 const boundIn = (shared: ServerProcesses) =>
@@ -120,10 +140,17 @@ test('a change on any server is applied once; a holder that is killed, halted or
   await t.test('halted for longer than its time, it writes nothing late, and is there again', async () => {
     const halted = await holderOf(shared);
     const other = survivors.find((one) => one !== halted) ?? halted;
+    // It is about to bind somebody who loses that meanwhile.
+    api.world.namespaces.set('late', true);
+    const role = holdRole(shared, 'gpu-quota-reader');
+    const grant = await guest(other, 'late', 'gpu-quota-reader');
+    await role.asked;
     halted.child.kill('SIGSTOP');
+    await command(other, `/operator/grants/${grant}/revoke`, {});
     await eventually(shared.holder, (name) => name === other.name, 90_000);
     await guest(other, 'default');
     await untilBound(shared, 'default');
+    role.answer();
     halted.child.kill('SIGCONT');
     await eventually(
       async () => halted.lines.filter(({ event }) => event === 'lease.lost').length,
@@ -138,6 +165,8 @@ test('a change on any server is applied once; a holder that is killed, halted or
       90_000,
     );
     assert.deepEqual([await shared.holder(), written(shared) - before], [other.name, 0]);
+    const late = api.asked.filter(({ method, path }) => method !== 'GET' && path.includes('/late/'));
+    assert.deepEqual(late, []);
     const applied = halted.lines.slice(halted.lines.findIndex(({ event }) => event === 'lease.lost'));
     assert.deepEqual(
       applied.filter(({ event }) => event === 'sync.applied' || event === 'lease.taken'),

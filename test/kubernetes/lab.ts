@@ -66,6 +66,8 @@ export async function startKubernetesLab(
     issuer?: string;
     settings?: Partial<KubernetesSettings>;
     token?: string;
+    /** Whether it may still change something there. */
+    confirm?(): Promise<void>;
   } = {},
 ): Promise<KubernetesLab> {
   const directory = temporaryDirectory();
@@ -93,6 +95,7 @@ export async function startKubernetesLab(
       wakes += 1;
       lab.onWake();
     },
+    ...(options.confirm && { confirm: options.confirm }),
     log: createLogger('debug', (line) => log.push(line)),
   });
   const signal = AbortSignal.timeout(60_000);

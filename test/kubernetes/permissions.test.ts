@@ -376,3 +376,27 @@ test('who goes from cluster-admin to edit loses cluster-admin even where edit ma
   assert.match((await lab.pass()).failure ?? '', /lack the right to bind the ClusterRole edit/);
   assert.deepEqual(lab.bound(), []);
 });
+
+test('a server that may have been taken over from changes nothing more, not even what it tries again', async () => {
+  let mayChange = true;
+  await using lab = await startKubernetesLab({
+    async confirm() {
+      if (!mayChange) throw new Error('Another server may do this by now.');
+    },
+  });
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.access.grants.push(grant('y', { scope: 'team-b' }), grant('z', { scope: 'team-b' }));
+  lab.access.grants.splice(0, 1);
+  lab.api.asked.length = 0;
+  // It is refused once, and stands still before it tries again.
+  lab.api.fault = ({ method }) => {
+    if (method === 'GET') return undefined;
+    mayChange = false;
+    return { status: 429, headers: { 'retry-after': '0' }, body: { kind: 'Status', code: 429 } };
+  };
+  const { failure } = await lab.pass();
+  assert.match(failure ?? '', /Another server may do this by now/);
+  assert.deepEqual(writes(lab.api), ['DELETE']);
+  assert.deepEqual(lab.bound(), ['team-a/grant_x edit x@physics.example']);
+});

@@ -7,6 +7,7 @@ import {
   LeaseLostError,
   listFreeLeases,
   renewLeases,
+  requireLease,
   storeOfLease,
   takeLeases,
 } from '../../src/store/leases.ts';
@@ -87,13 +88,20 @@ test('what is written in the name of a lease is written only while it is held', 
   // It was not seen for long, which changes nothing as long as nobody takes over.
   await letPass(one, one.server.id, serverLifeMs);
   await count(fenced);
+  await requireLease(one, { name: 'a', token }, () => assert.fail('nobody else has it'));
   await take(other, 'a');
   await assert.rejects(count(fenced), LeaseLostError);
+  await assert.rejects(
+    requireLease(one, { name: 'a', token }, () => {
+      lost += 1;
+    }),
+    LeaseLostError,
+  );
   // Among other writes at the same time.
   const [refused, done] = await Promise.allSettled([count(fenced), count(other)]);
   assert.deepEqual([refused?.status, done?.status], ['rejected', 'fulfilled']);
   assert.equal(await value(), before + 3);
-  assert.equal(lost, 2);
+  assert.equal(lost, 3);
   // Whoever gets it back has another token.
   await other.write((tx) => freeLeases(tx, ['a']));
   await take(one, 'a');
@@ -141,6 +149,17 @@ test('a server that is gone is named for a day', async () => {
     ['two', true],
     ['three', true],
   ]);
+});
+
+test('of servers that end at every start, each with another data directory, only the last ones are named', async () => {
+  await using lab = await openTestStore();
+  for (let start = 0; start < 30; start += 1) {
+    const server = asServer(lab.store);
+    await enter(server, `pod-${start}`);
+    await letPass(server, server.server.id, serverLifeMs);
+  }
+  const named = (await listServers(asServer(lab.store))).map(({ name }) => name);
+  assert.ok(named.length <= 25 && named.includes('pod-29'), named.join());
 });
 
 testOnFile('a server that is alone is one row, whatever was there, and always seen', async () => {

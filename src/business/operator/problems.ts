@@ -9,10 +9,12 @@ import {
   type SidePasses,
 } from '../../domain/installation-state.ts';
 import { type SideState, schedulerTrouble, sideTrouble } from '../../domain/merged-report.ts';
+import { problemsOfServers } from '../../domain/server-problems.ts';
 import { findAccessList } from '../../store/access-lists.ts';
 import { listAllClusters } from '../../store/clusters.ts';
 import type { Reader } from '../../store/index.ts';
 import { findObservation, listSideStates } from '../../store/observations.ts';
+import { listServers } from '../../store/servers.ts';
 import { deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
 import { requireStaff } from './staff.ts';
@@ -27,7 +29,8 @@ export async function operatorListProblems(
   const found = await Promise.all(
     clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
   );
-  const problems = inOrderOfUrgency([...installation.problems(), ...found.flat()]);
+  const ofServers = problemsOfServers(await listServers(store));
+  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...found.flat()]);
   return { problems: problems.map(problemBody) };
 }
 

@@ -1,6 +1,7 @@
 /** What is asked of a PostgreSQL when a server starts on it: whether it can be used, and what an operator should know. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DomainError, StoppedError } from '../../domain/error.ts';
+import { clockLimitMs } from '../../domain/server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { describePostgres, type PostgresTarget } from '../../lib/postgres-url.ts';
 import { authorities, type Connect } from './postgres-connect.ts';
@@ -17,7 +18,6 @@ export interface StartOptions {
 }
 
 const retryMs = 1_000;
-const mostClockMs = 2_000;
 /** Any number that no other program takes for its advisory locks. */
 const schemaLock = 1_634_626_674;
 /** With `pg_current_xact_id`, by which it is asked what became of a commit. */
@@ -173,7 +173,7 @@ export async function requireUsable(
       `its collation is ${state.locale ?? state.collation}, by which texts sort otherwise than in this service. Create it with: create database … template template0 encoding 'UTF8' locale 'C'`,
     );
   const offMs = Math.round(state.now - (before + after) / 2);
-  if (Math.abs(offMs) >= mostClockMs) log?.warn('database.clock', { differsMs: offMs });
+  if (Math.abs(offMs) >= clockLimitMs) log?.warn('database.clock', { differsMs: offMs });
   if (state.standbys === '' || state.commit === 'off' || state.commit === 'local')
     log?.warn('database.standby', { synchronousStandbys: state.standbys, synchronousCommit: state.commit });
 }

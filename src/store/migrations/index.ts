@@ -22,6 +22,7 @@ import { servers } from './0022-servers.ts';
 import { secrets } from './0023-secrets.ts';
 import { sessionsOfServers } from './0024-sessions-of-servers.ts';
 import { consoleFiles } from './0025-console-files.ts';
+import { whatServersSay } from './0026-what-servers-say.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -46,6 +47,7 @@ export const migrations: Record<string, Migration> = {
   '0023-secrets': secrets,
   '0024-sessions-of-servers': sessionsOfServers,
   '0025-console-files': consoleFiles,
+  '0026-what-servers-say': whatServersSay,
 };
 
 /**

@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { findBreak } from '../../../src/domain/audit.ts';
 import { createAdapter } from '../../../src/identity/issuer/adapter.ts';
+import { repeatSeconds } from '../../../src/identity/issuer/rotation.ts';
 import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
 import { cached } from '../../../src/store/cache.ts';
 import { type Change, readChanges } from '../../../src/store/changes.ts';
@@ -277,7 +278,7 @@ test('a refresh token that was used up answers again for its time on a server wh
     );
   const [ahead, right] = opened.stores as [Store, Store];
   await adapterOf(right, undefined).upsert('used', { grantId: 'g' }, 3600);
-  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 50_000 });
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + (repeatSeconds + 30) * 1000 });
   await adapterOf(ahead, 'used').upsert('next', { grantId: 'g' }, 3600);
   t.mock.timers.reset();
   const again = await adapterOf(right, undefined).find('used');

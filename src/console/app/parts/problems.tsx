@@ -13,6 +13,7 @@ const areas: Record<Problem['area'], string> = {
   certificate: 'Certificate',
   disk: 'Disk',
   audit: 'Audit trail,',
+  server: 'Server',
 };
 
 export function Problems() {

@@ -57,12 +57,18 @@ interface Dispatching {
   createDispatcher(cluster: object | null, options: object): Dispatcher;
 }
 
-/** Throws a sentence for a person where the settings cannot be used; connects when the first request is made. */
-export async function openClient(settings: KubernetesSettings): Promise<KubernetesClient> {
+/**
+ * Throws a sentence for a person where the settings cannot be used; connects when the first request is made. `confirm` is asked
+ * right before each attempt to change something there, and throws where this server must not any more.
+ */
+export async function openClient(
+  settings: KubernetesSettings,
+  confirm: () => Promise<void> = async () => {},
+): Promise<KubernetesClient> {
   const { KubeConfig } = await import('./library.ts');
   const config = new KubeConfig();
   loadCredentials(config, settings);
-  return new ApiClient(config);
+  return new ApiClient(config, confirm);
 }
 
 class ApiClient implements KubernetesClient {
@@ -70,9 +76,11 @@ class ApiClient implements KubernetesClient {
   readonly certificateAuthority: string | undefined;
   readonly #config: KubeConfig;
   readonly #connections: { close(): Promise<void> };
+  readonly #confirm: () => Promise<void>;
 
-  constructor(config: KubeConfig) {
+  constructor(config: KubeConfig, confirm: () => Promise<void>) {
     this.#config = config;
+    this.#confirm = confirm;
     this.server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
     this.certificateAuthority = certificateAuthority(config);
     this.#connections = reuseDispatcher(config as unknown as Dispatching);
@@ -132,6 +140,7 @@ class ApiClient implements KubernetesClient {
   async #attempt<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
     const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
     const { dispatcher, headers } = await authenticate(this.#config);
+    if (method !== 'GET') await this.#confirm();
     // The library's fetch does the same, and leaves five times as much behind to be collected.
     const { status, retryAfter, text } = await withDeadline(signal, async (deadline) => {
       const response = await dispatcher.request({

@@ -4,15 +4,17 @@ import { type KubernetesClient, openClient } from './client.ts';
 
 export class Connection {
   readonly #settings: KubernetesSettings;
+  readonly #confirm: (() => Promise<void>) | undefined;
   #client: Promise<KubernetesClient> | undefined;
 
-  constructor(settings: KubernetesSettings) {
+  constructor(settings: KubernetesSettings, confirm?: () => Promise<void>) {
     this.#settings = settings;
+    this.#confirm = confirm;
   }
 
   /** Settings that cannot be used are tried again, as the files that they name may come. Throws what is wrong with them. */
   open(): Promise<KubernetesClient> {
-    this.#client ??= openClient(this.#settings).catch((error) => {
+    this.#client ??= openClient(this.#settings, this.#confirm).catch((error) => {
       this.#client = undefined;
       throw error;
     });

@@ -26,12 +26,14 @@ export interface KubernetesOptions {
   rule: Pick<UsernameRule, 'claim' | 'issuer'>;
   /** Called when something there changed by itself, or the API server answers again. */
   wake(): void;
+  /** Asked right before each request that changes something there: throws where another server may look after it by now. */
+  confirm?(): Promise<void>;
   log: Logger;
 }
 
 export function createKubernetesDriver(options: KubernetesOptions): KubernetesDriver {
   const { name, settings } = options;
-  const connection = new Connection(settings);
+  const connection = new Connection(settings, options.confirm);
   const pods = new PodCounter();
   const rule = { ...options.rule, prefix: settings.usernamePrefix };
   const applier = new BindingApplier({ ...options, rule, connection });

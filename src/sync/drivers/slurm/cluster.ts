@@ -22,6 +22,8 @@ export interface SlurmOptions extends ScriptScope {
   record?: HostRecord;
   /** Host keys that are kept with other servers; left out: they are kept here. */
   knownHosts?: SharedKnownHosts | undefined;
+  /** Throws where another server may look after the cluster by now; asked before each script that changes something. */
+  requireTime?(): void;
   /** Notifies the gateway that a login node (`host:port`) is about to restart. */
   endSessions(loginNode: string): void;
   log: Logger;
@@ -111,6 +113,7 @@ export class SlurmCluster {
 
   /** Runs a script on a host and keeps what it reports. A host's fault is a result as well; only `signal` makes it throw. */
   async run(host: Host, action: Action, rows: readonly Row[], signal: AbortSignal): Promise<HostResult> {
+    if (action !== 'observe') this.options.requireTime?.();
     const known = [...this.#knownLogins.keys()].slice(-4).map((digest): Row => ['known', digest]);
     const script = scriptOf([...hostRows(this.options, host, action), ...known, ...rows]);
     const last = this.results.get(host.address);
