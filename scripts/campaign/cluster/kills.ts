@@ -49,6 +49,7 @@ export async function killServers(world: World, { rounds, everyMs, downMs }: Kil
     atMost(trial, `of ${others} sessions of other servers lost`, lost, 0),
     attemptsLine(world, 'login', logins.all.slice(loginsBefore)),
     attemptsLine(world, 'sign-in', signIns.all.slice(signInsBefore)),
+    atMost(trial, 'repetitions of one request of a sign-in', signIns.repeats(began), Math.ceil(slack)),
     within(world, { trial, what: 'longest without a sign-in', ms: signInGap, limitMs: 15_000 }),
     within(world, { trial, what: "longest that a page's stream was away", ms: silence, limitMs: 15_000 }),
     within(world, {

@@ -1,4 +1,4 @@
-/** Somebody who logs in every second by way of HAProxy, and at once a second time where the first attempt failed. */
+/** Somebody who logs in every so often by way of HAProxy, and at once a second time where the first attempt failed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Person, ssh } from './person.ts';
 
@@ -17,10 +17,9 @@ export interface Logins {
   stop(): Promise<void>;
 }
 
-const betweenMs = 1_000;
 const limitMs = 15_000;
 
-export function startLogins(person: Person): Logins {
+export function startLogins(person: Person, everyMs: number): Logins {
   const all: Login[] = [];
   const succeeded: number[] = [];
   const under = new Set<Promise<void>>();
@@ -40,7 +39,7 @@ export function startLogins(person: Person): Logins {
     // Each by itself: one that hangs keeps no other waiting.
     const login = logIn().finally(() => under.delete(login));
     under.add(login);
-  }, betweenMs);
+  }, everyMs);
 
   return {
     all,

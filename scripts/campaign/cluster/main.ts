@@ -34,6 +34,7 @@ interface Sizes {
   sessions: number;
   revokers: number;
   writers: number;
+  loginEveryMs: number;
   /** People who sign in, one every so often; terminals and pages that stay signed in. */
   signIns: { everyMs: number; terminals: number; readers: number };
   kills: { rounds: number; everyMs: number; downMs: number };
@@ -48,6 +49,7 @@ const whole: Sizes = {
   sessions: 9,
   revokers: 4,
   writers: 8,
+  loginEveryMs: 1_000,
   signIns: { everyMs: 1_000, terminals: 4, readers: 3 },
   kills: { rounds: 30, everyMs: 20_000, downMs: 6_000 },
   failovers: 5,
@@ -59,7 +61,8 @@ const short: Sizes = {
   capacityMs: 0,
   sessions: 3,
   revokers: 1,
-  writers: 3,
+  writers: 2,
+  loginEveryMs: 2_000,
   signIns: { everyMs: 4_000, terminals: 1, readers: 1 },
   kills: { rounds: 1, everyMs: 4_000, downMs: 500 },
   failovers: 1,
@@ -122,7 +125,7 @@ async function run(sizes: Sizes, { chosen, slack, logs, say }: RunOptions): Prom
   const [caller, ...others] = people.slice(sizes.sessions);
   if (!caller) throw new Error('nobody is there to log in');
   const writes = startWrites(lab.business, lab.writers.slice(0, sizes.writers));
-  const logins = startLogins(caller);
+  const logins = startLogins(caller, sizes.loginEveryMs);
   const changes = startChanges(lab);
   const { visitors, urls } = lab;
   const signIns = startSignIns(urls.console, visitors.visitor, sizes.signIns.everyMs);
