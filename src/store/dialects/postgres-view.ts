@@ -34,9 +34,10 @@ export async function viewPostgres(url: string): Promise<ServerView> {
       return await session.query(sql, parameters);
     } catch (error) {
       const refusal = asRefusal(error, target);
-      throw refusal instanceof PostgresError
-        ? unusable(target, refusal.message, 'service_unavailable')
-        : refusal;
+      if (!(refusal instanceof PostgresError)) throw refusal;
+      const isLocked = refusal.sqlState === '55P03';
+      const reason = isLocked ? 'another connection of it has locked a table (pg_locks)' : refusal.message;
+      throw unusable(target, reason, 'service_unavailable');
     }
   };
   try {

@@ -8,6 +8,7 @@ import pg from 'pg';
 import { stringify } from 'yaml';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createAwayLog } from '../../../src/store/dialects/postgres-start.ts';
+import { versionOf, viewPostgres } from '../../../src/store/engine.ts';
 import { openStore, type StoreOptions } from '../../../src/store/index.ts';
 import { createReadinessCheck } from '../../../src/store/readiness.ts';
 import { eventually } from '../../support/app.ts';
@@ -158,6 +159,22 @@ test('who holds a lock that a write waits for is named, and the disk is not blam
     });
     await holder.query('rollback');
     await createReadinessCheck(store)();
+    const view = await viewPostgres(postgres.url());
+    try {
+      assert.ok(((await versionOf(view.reader)) ?? 0) > 0);
+      await holder.query('begin; lock table store_version');
+      await assert.rejects(versionOf(view.reader), {
+        code: 'service_unavailable',
+        message: /another connection of it has locked a table/,
+      });
+      await holder.query('rollback');
+      await assert.rejects(
+        view.reader.deleteFrom('leases').execute(),
+        /read-only transaction|takes no writes/,
+      );
+    } finally {
+      await view.close();
+    }
   } finally {
     await holder.end();
     await store.close();
