@@ -116,6 +116,16 @@ test('a change on any server is applied once; a holder that is killed, halted or
       const expected = ['one', 'three', 'two'].map((name) => [name, 'live', name === server.name]);
       assert.deepEqual(states, expected);
     }
+    type Problems = { body: { problems: { area: string; about: string }[] } };
+    for (const server of servers)
+      await eventually(
+        async () => (await server.call('/operator/problems', { as: 'root' })) as unknown as Problems,
+        ({ body }) => {
+          const found = body.problems.filter(({ area }) => area === 'server').map(({ about }) => about);
+          // Each has ports of its own here, and so other addresses; nothing else differs.
+          return found.sort().join() === 'business.url,platform.url';
+        },
+      );
     type Clusters = { body: { clusters: { sides: { state: string; next_try_at: string | null }[] }[] } };
     for (const server of servers)
       await eventually(
