@@ -20,7 +20,7 @@ import { createTrustedProxies, type TrustedProxies } from '../lib/source-address
 import { inSpan, type Tracer } from '../lib/trace.ts';
 import { heldKeys, type SshKeySet } from '../ssh/key-set.ts';
 import { raiseNextUid } from '../store/access-lists.ts';
-import { openStore, type Store } from '../store/index.ts';
+import { openStore, type Store, storeForRequests } from '../store/index.ts';
 import { createInstallation } from '../store/installation.ts';
 import { noteKeysInUse } from '../store/keys-in-use.ts';
 import type { Leases } from '../store/leases.ts';
@@ -96,6 +96,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const proxies = createTrustedProxies(config.trustedProxies);
     const downloads = offerClients(config, proxies, log);
     const common = { config, store, leases, log, tracer, now, sync, downloads };
+    const asked = { ...common, store: storeForRequests(store) };
     const keys = await loadServiceKeys(config, common);
     const acme = await openAcme(config, { ...common, ...keys });
     parts.defer(() => acme?.stop());
@@ -104,7 +105,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const records = startSessionRecords(store, log);
     const gateway = await openGateway(config, { store, ...keys, records, log, tracer });
     fronts.gateway = gateway;
-    const issuer = await startIssuer(config, { ...keys, store, proxies, log, clock });
+    const issuer = await startIssuer(config, { ...asked, ...keys, proxies, clock });
     parts.defer(() => issuer.stop());
     if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
 
@@ -114,8 +115,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const gatewayStarted = startGateway(gateway, common);
     gatewayStarted.catch(() => {});
     const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
-
-    const apis = createApis({ ...common, ...keys, ...gates, proxies, issuer, audit, activity, acme, fronts });
+    const apis = createApis({ ...asked, ...keys, ...gates, proxies, issuer, audit, activity, acme, fronts });
     const served: [string, Served | undefined, RequestListener | undefined][] = [
       ['Business API', config.business, apis.business],
       ['Platform API', config.platform, apis.platform],
@@ -123,7 +123,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       ['ACME challenges', config.acme?.listen && { listen: config.acme.listen }, acme?.handler],
     ];
     for (const [name, at, handler] of served) if (at && handler) await serve(name, at, handler);
-    await addConsole(fronts, serve, { ...common, ...clock, ...keys, apis, issuer, proxies });
+    await addConsole(fronts, serve, { ...asked, ...clock, ...keys, apis, issuer, proxies });
     acme?.begin();
     await gatewayStarted;
     parts.defer(await noteAndFollowKeys(common, keys, issuer));

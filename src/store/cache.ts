@@ -15,8 +15,9 @@ interface Versioned {
   making: Promise<object>;
 }
 
-const cacheOf = new WeakMap<Store, Cache>();
-const versionedOf = new WeakMap<Store, Map<string, Versioned>>();
+/** By what all stores of one opening of the database share. */
+const cacheOf = new WeakMap<Store['server'], Cache>();
+const versionedOf = new WeakMap<Store['server'], Map<string, Versioned>>();
 /** Some lists are long. */
 const most = 32;
 
@@ -31,9 +32,9 @@ export async function cached<T extends object>(
 ): Promise<Readonly<T>> {
   // Read before anything that is made, so that what is committed meanwhile makes it another one.
   const version = await dataVersion(store.read);
-  const earlier = cacheOf.get(store);
+  const earlier = cacheOf.get(store.server);
   const cache = earlier?.version === version ? earlier : { version, entries: new Map() };
-  cacheOf.set(store, cache);
+  cacheOf.set(store.server, cache);
   const known = cache.entries.get(key) as Promise<Readonly<T>> | undefined;
   if (known) return known;
   dropOldest(cache.entries);
@@ -49,8 +50,8 @@ export async function cachedAs<T extends object>(
   { key, version }: { key: string; version: string },
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
-  const entries = versionedOf.get(store) ?? new Map<string, Versioned>();
-  versionedOf.set(store, entries);
+  const entries = versionedOf.get(store.server) ?? new Map<string, Versioned>();
+  versionedOf.set(store.server, entries);
   const known = entries.get(key);
   if (known?.version === version) return known.making as Promise<Readonly<T>>;
   entries.delete(key);

@@ -68,6 +68,8 @@ export interface Store {
   findObstacle(): Promise<Obstacle | undefined>;
   /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
   readonly server: { readonly id: string; readonly isAlone: boolean };
+  /** What requests read with, apart from what the service does by itself: see `storeForRequests`. */
+  readonly forRequests?: Pick<Store, 'read' | 'readSnapshot'> | undefined;
   close(): Promise<void>;
 }
 
@@ -128,11 +130,20 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
       return result;
     },
     onChange: announced.onChange,
+    forRequests: connections.forRequests && {
+      read: connections.forRequests.reader,
+      readSnapshot: connections.forRequests.readSnapshot,
+    },
     async close() {
       await connections.close();
       unlock?.();
     },
   };
+}
+
+/** The same store for what people ask for: however long that takes, what the service does by itself does not wait for it. */
+export function storeForRequests(store: Store): Store {
+  return { ...store, ...store.forRequests };
 }
 
 const observedTopic = 'observed';

@@ -5,7 +5,7 @@
  * each costs as much as what most of them write.)
  */
 import type { Transaction } from 'kysely';
-import { type Connections, countChanges, isOfAll } from './engine.ts';
+import { type Connections, countChanges, isHeldUp, isOfAll } from './engine.ts';
 import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
@@ -42,6 +42,7 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
       return;
     }
     const joined: Waiting[] = [];
+    const now: { running?: Waiting | undefined } = {};
     const flush = waiting.slice(0, most).some((one) => one.flush);
     const together = await outcomeOf(
       transact(
@@ -56,8 +57,10 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
             if (next.flush && !flush) break;
             joined.push(next);
             waiting.shift();
+            now.running = next;
             outcomes.push(await outcomeUnlessHalf(db, next.body));
           }
+          now.running = undefined;
           return outcomes;
         },
         { flush },
@@ -70,18 +73,7 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
       }
       return;
     }
-    // It did not begin: whoever waits would only wait for the same again.
-    if (joined.length === 0) {
-      for (const one of waiting.splice(0)) one.settle(together);
-      return;
-    }
-    // Tried again, each of them would wait as long as all did, or be made twice.
-    if (isOfAll(together.reason)) {
-      for (const one of joined) one.settle(together);
-      return;
-    }
-    // For the fault of one or of none of them: each is tried by itself.
-    for (const one of joined) one.settle(await outcomeOf(transact(one.body, one)));
+    await giveUp({ joined, waiting, running: now.running, failure: together, transact });
   }
 
   return (body, { flush }) =>
@@ -97,6 +89,32 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
       // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
       setImmediate(run);
     });
+}
+
+interface Failed extends Pick<Connections, 'transact'> {
+  joined: Waiting[];
+  waiting: Waiting[];
+  /** The one in whose body it failed. */
+  running: Waiting | undefined;
+  failure: PromiseRejectedResult;
+}
+
+/** Says so to those of whom none was made, or has others of them made. */
+async function giveUp({ joined, waiting, running, failure, transact }: Failed): Promise<void> {
+  const settleAll = (some: Waiting[]) => {
+    for (const one of some) one.settle(failure);
+  };
+  // It did not begin: whoever waits would only wait for the same again.
+  if (joined.length === 0) return settleAll(waiting.splice(0));
+  // What one of them waited for is no matter of the others.
+  if (running && isHeldUp(failure.reason)) {
+    waiting.unshift(...joined.filter((one) => one !== running));
+    return settleAll([running]);
+  }
+  // Tried again, each of them would wait as long as all did, or be made twice.
+  if (isOfAll(failure.reason)) return settleAll(joined);
+  // For the fault of one or of none of them: each is tried by itself.
+  for (const one of joined) one.settle(await outcomeOf(transact(one.body, one)));
 }
 
 /** What became of a body that can be committed with others': done, or failed before it wrote. Throws for others. */

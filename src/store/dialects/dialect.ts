@@ -25,11 +25,16 @@ export interface Obstacle {
   detail?: string | undefined;
 }
 
-export interface Connections {
+export interface Reading {
   /** For single queries: nobody waits for anybody, for a query is over before the next can begin. */
   readonly reader: Kysely<Schema>;
   /** Runs a body whose queries all see the same moment, one body after the other. */
   readSnapshot<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
+}
+
+export interface Connections extends Reading {
+  /** A way of their own for requests, which the service waits for nowhere; undefined where reading waits for nothing. */
+  readonly forRequests?: Reading;
   /**
    * Runs a body in one transaction, which is on disk when this resolves if `flush` is set, and which no other connection
    * sees before. One at a time, for the caller to see to.

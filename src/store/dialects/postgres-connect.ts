@@ -12,7 +12,7 @@ import { createSession, lastRow, type Session, type SessionEvents } from './post
 
 export interface ConnectOptions extends SessionEvents {
   /** What it is for: other limits hold for each. */
-  use: 'reading' | 'writing' | 'listening' | 'migrating';
+  use: keyof typeof settings;
 }
 
 export type Connect = (options: ConnectOptions) => Promise<Session>;
@@ -20,14 +20,18 @@ export type Connect = (options: ConnectOptions) => Promise<Session>;
 /** A host that answers takes milliseconds; those behind it are to be asked soon. */
 const connectMs = 3_000;
 /** Where connecting failed, nobody tries again for so long. */
-const restMs = 500;
+export const restMs = 500;
 
 /**
  * A server that stands still while it holds the lock of writes loses it after 5 s. Who waits for that lock gives up later.
  * A commit has no limit here: one that is cancelled while it waits for a standby has been made all the same.
+ * What reads waits for locks that other programs took, and for no others; a read for a request takes milliseconds.
  */
 const settings = {
   reading: { idle_in_transaction_session_timeout: '60s', statement_timeout: '30s' },
+  requests: { idle_in_transaction_session_timeout: '60s', lock_timeout: '2s', statement_timeout: '10s' },
+  service: { idle_in_transaction_session_timeout: '60s', lock_timeout: '2s', statement_timeout: '30s' },
+  messages: { lock_timeout: '2s', statement_timeout: '5s' },
   writing: { idle_in_transaction_session_timeout: '5s', lock_timeout: '15s', statement_timeout: '0' },
   listening: { statement_timeout: '5s' },
   migrating: { lock_timeout: '0', statement_timeout: '0' },

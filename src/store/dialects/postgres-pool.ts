@@ -1,4 +1,4 @@
-/** A few connections that are used by one after the other, made when they are needed. */
+/** A few connections that are used by one after the other, made when they are needed, and closed when they are not for a while. */
 import { PostgresError } from './postgres-fault.ts';
 import type { Session } from './postgres-session.ts';
 
@@ -7,13 +7,23 @@ export interface Pool {
   take(): Promise<Session>;
   /** Where it has ended, another one is made in its place. */
   give(session: Session): void;
-  /** Fails what has waited for an answer for so long. */
+  /** Closes those that nobody uses; returns how many those were. */
+  closeIdle(): number;
+  /** Ends those of which nothing was heard for so long, and fails what waits for an answer of theirs. */
   endIfSilent(ms: number): void;
   close(): Promise<void>;
 }
 
+export interface PoolOptions {
+  size: number;
+  connect(): Promise<Session>;
+  /** How long a connection is kept that nobody uses. */
+  idleMs?: number;
+}
+
 /** Whoever waits longer for a connection does not wait for a slow query, but for a database that is away. */
 const waitMs = 10_000;
+const usualIdleMs = 60_000;
 
 interface Waiting {
   resolve(session: Session): void;
@@ -21,20 +31,13 @@ interface Waiting {
   timer: NodeJS.Timeout;
 }
 
-export function createPool({ size, connect }: { size: number; connect(): Promise<Session> }): Pool {
+export function createPool({ size, connect, idleMs = usualIdleMs }: PoolOptions): Pool {
   const all = new Set<Session>();
-  const idle: Session[] = [];
+  const idle = createIdle((session) => void all.delete(session));
   const waiting: Waiting[] = [];
   let connecting = 0;
   let isClosed = false;
-
-  function takeIdle(): Session | undefined {
-    for (let session = idle.pop(); session; session = idle.pop()) {
-      if (session.isOpen) return session;
-      all.delete(session);
-    }
-    return undefined;
-  }
+  const sweeps = setInterval(() => idle.close(idleMs), idleMs / 4).unref();
 
   /** Makes another one for whoever waits first. */
   function grow(): void {
@@ -70,12 +73,12 @@ export function createPool({ size, connect }: { size: number; connect(): Promise
     }
     const next = waiting.shift();
     if (next) settle(next).resolve(session);
-    else idle.push(session);
+    else idle.add(session);
   }
 
   return {
     async take() {
-      const session = takeIdle();
+      const session = idle.take();
       if (session) return session;
       if (isClosed) throw new PostgresError('the database was closed', { isLost: true });
       return new Promise((resolve, reject) => {
@@ -89,14 +92,43 @@ export function createPool({ size, connect }: { size: number; connect(): Promise
       });
     },
     give,
+    closeIdle: () => idle.close(0),
     endIfSilent(ms) {
       for (const session of all) session.endIfSilent(ms);
     },
     async close() {
       isClosed = true;
+      clearInterval(sweeps);
       for (const one of waiting.splice(0))
         settle(one).reject(new PostgresError('the database was closed', { isLost: true }));
       await Promise.all([...all].map((session) => session.close()));
+    },
+  };
+}
+
+/** The connections that nobody uses. `onGone`: it is no connection of the pool any more. */
+function createIdle(onGone: (session: Session) => void) {
+  /** Those that were used last are behind. */
+  const idle: { session: Session; since: number }[] = [];
+  return {
+    add: (session: Session) => void idle.push({ session, since: performance.now() }),
+    take(): Session | undefined {
+      for (let next = idle.pop(); next; next = idle.pop()) {
+        if (next.session.isOpen) return next.session;
+        onGone(next.session);
+      }
+      return undefined;
+    },
+    /** Closes those that were not used for so long; returns how many. */
+    close(ms: number): number {
+      const until = performance.now() - ms;
+      const kept = idle.findIndex(({ since }) => since > until);
+      const closed = idle.splice(0, kept < 0 ? idle.length : kept);
+      for (const { session } of closed) {
+        onGone(session);
+        void session.close();
+      }
+      return closed.length;
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Schema } from '../schema.ts';
 import type { Connect } from './postgres-connect.ts';
 import { type Committing, incarnationOf, isOfStandby, outcomeOf } from './postgres-doubt.ts';
 import { CommitInDoubt, MovedAway, PostgresError, postgresError } from './postgres-fault.ts';
+import type { HeldUp } from './postgres-held-up.ts';
 import { kyselyOn } from './postgres-kysely.ts';
 import type { Listening } from './postgres-others.ts';
 import { lastRow, type Result, type Session, type Warning } from './postgres-session.ts';
@@ -29,15 +30,19 @@ interface Write extends Committing {
 
 /** A commit that takes longer waits for a standby that does not come, or for a host that is gone: it is in doubt then. */
 const commitMs = 10_000;
+/** Once a write has the lock of all writes, whatever else it waits for is locked by another program. */
+const otherLocksMs = 2_000;
 
 export interface WritesOptions {
   connect: Connect;
   notifying: Listening['notifying'];
+  heldUp: HeldUp;
 }
 
 export class Writes {
   readonly #connect: Connect;
   readonly #notifying: Listening['notifying'];
+  readonly #heldUp: HeldUp;
   readonly #writer: Kysely<Schema>;
   #session: Session | undefined;
   #incarnation = '';
@@ -46,9 +51,10 @@ export class Writes {
   /** A standby that was waited for in vain: the commit is on this server alone. */
   #isAlone = false;
 
-  constructor({ connect, notifying }: WritesOptions) {
+  constructor({ connect, notifying, heldUp }: WritesOptions) {
     this.#connect = connect;
     this.#notifying = notifying;
+    this.#heldUp = heldUp;
     this.#writer = kyselyOn({
       acquire: () => this.#acquire(),
       begin: () => begin(of(this.#write)),
@@ -99,7 +105,7 @@ export class Writes {
       });
     }
     const [session, incarnation] = [this.#session, this.#incarnation];
-    this.#write = newWrite({ session, incarnation, flush: this.#flush });
+    this.#write = newWrite({ session, incarnation, flush: this.#flush, heldUp: this.#heldUp });
     return this.#write;
   }
 
@@ -180,11 +186,16 @@ function beginning({ flush }: Write): string {
   return [
     'begin isolation level read committed',
     ...(flush ? [] : ['set local synchronous_commit to off']),
-    'update store_version set version = version + 1 returning version, pg_current_xact_id()::text as xid',
+    // What returns is worked out when the row is locked.
+    `update store_version set version = version + 1
+      returning version, pg_current_xact_id()::text as xid, set_config('lock_timeout', '${otherLocksMs}', true)`,
   ].join('; ');
 }
 
-function newWrite(given: Pick<Write, 'session' | 'incarnation' | 'flush'>): Write {
+function newWrite({
+  heldUp,
+  ...given
+}: Pick<Write, 'session' | 'incarnation' | 'flush'> & { heldUp: HeldUp }): Write {
   const { session } = given;
   const write: Write = {
     ...given,
@@ -195,7 +206,7 @@ function newWrite(given: Pick<Write, 'session' | 'incarnation' | 'flush'>): Writ
     isCommitting: false,
     began: performance.now(),
     changes: [],
-    run: (sql, parameters) => ask(sql, parameters),
+    run: (sql, parameters) => heldUp.run(sql, () => ask(sql, parameters)),
   };
   async function ask(sql: string, parameters: readonly unknown[]): Promise<Result> {
     try {
