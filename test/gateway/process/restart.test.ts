@@ -117,6 +117,11 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
   const [gateway = 0] = lab.gateways();
   const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
   await firstOutput(open);
+  // What is not written down when the service ends is kept for a while only.
+  await eventually(
+    () => service.ask<Entry[]>('entries'),
+    (all) => all.length === 1,
+  );
   await service.kill('SIGKILL');
   const { err } = await finished(open);
   assert.match(err, /Your access cannot be confirmed at the moment/);
@@ -127,7 +132,10 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
     30_000,
   );
   const next = await lab.serve();
-  const entries = await next.ask<Entry[]>('entries');
+  const entries = await eventually(
+    () => next.ask<Entry[]>('entries'),
+    (all) => all.length >= 2,
+  );
   assert.deepEqual(
     entries.map(({ reason }) => reason),
     ['login', 'the service was cut off'],
