@@ -35,6 +35,8 @@ export interface MigratingOptions extends StartOptions {
 const retryMs = 250;
 /** A server that brings the schema up to date is done sooner, for the most part. */
 const silentMs = 2_000;
+/** That takes milliseconds; a host that says nothing for so long is gone, and nobody else notices here. */
+const answerMs = 10_000;
 
 /**
  * Runs what brings the schema up to date, while no other server does. Once it changes something, writes wait for it; when
@@ -72,7 +74,8 @@ async function takeLock(session: Session, { log, stopping }: StartOptions): Prom
   const stop = stopSignal(stopping);
   for (;;) {
     const question = `select pg_try_advisory_lock(${lockClass}, hashtext(current_schema())) as taken`;
-    const { rows } = await session.query(question);
+    const late = setTimeout(() => session.destroy(), answerMs);
+    const { rows } = await session.query(question).finally(() => clearTimeout(late));
     if ((rows as { taken: boolean }[])[0]?.taken) return;
     if (performance.now() - began > silentMs)
       away?.say('Another server is bringing the database up to date (an advisory lock in pg_locks).');

@@ -141,7 +141,7 @@ function requireAuthorities(target: PostgresTarget): void {
 /** An error at the start, in words where it says that the user may not do what has to be done there. */
 export function asRefusal(error: unknown, target: PostgresTarget): unknown {
   if (!(error instanceof PostgresError)) return error;
-  const { sqlState, message } = error;
+  const { sqlState, message, isLost } = error;
   if (sqlState === '42501')
     return unusable(
       target,
@@ -150,7 +150,7 @@ export function asRefusal(error: unknown, target: PostgresTarget): unknown {
     );
   // Of a standby, a connection would not have been made.
   if (sqlState === '25006') return unusable(target, `it takes no writes: ${message}`, 'invalid_state');
-  return error;
+  return isLost ? unusable(target, message, 'service_unavailable') : error;
 }
 
 /** Throws `invalid_state` in words where it cannot be used; what an operator should know goes into the log. */

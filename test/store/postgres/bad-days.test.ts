@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
+import pg from 'pg';
 import { openStore, type Store, type Tx } from '../../../src/store/index.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
@@ -173,6 +174,24 @@ test('a host that falls silent holds up nobody for long, and is used again when 
   const [start, other] = [await counted(alone), await counted(withNext)];
   assert.equal(await alone.write(count), start + 1);
   assert.equal(await withNext.write(count), other + 1);
+  // One that starts there waits for another that brings the schema up to date.
+  const schema = `s${++schemas}`;
+  const lock = `pg_advisory_lock(1634626675, hashtext('${schema}'))`;
+  const holder = new pg.Client({ host: postgres.directory, user: 'postgres', database: 'andromeda' });
+  await holder.connect();
+  t.after(() => holder.end());
+  await holder.query(`select ${lock}`);
+  using directory = temporaryDirectory();
+  const starting = assert.rejects(openStore(directory.path, { database: through(schema, only) }), {
+    code: 'service_unavailable',
+    message: /cannot be used: Connection terminated/,
+  });
+  // It is asked of further on.
+  starting.catch(() => {});
+  await eventually(
+    () => postgres.query("select 1 from pg_stat_activity where query ~ '^select pg_try_advisory_lock'"),
+    (rows) => rows.length > 0,
+  );
   only.freeze();
   former.freeze();
   const unavailable = { code: 'service_unavailable' };
@@ -192,6 +211,7 @@ test('a host that falls silent holds up nobody for long, and is used again when 
       () => counted(withNext).catch(() => 0),
       (value) => value > 0,
     ),
+    starting,
     // One that starts finds the next one as well.
     open(t, (schema) => through(schema, former, next)),
   ]);
