@@ -92,10 +92,12 @@ export const quick = [
  * different queries. What is about SQLite's file (backups, migrations of before, its disk) is not among them.
  */
 export const onBoth = [
-  'test/store/{invariants,limit-counts,open-sessions,reads,writes,access-lists.property}.test.ts',
-  'test/business/{idempotency,machines,memberships,permissions,purchases,ssh-keys}.test.ts',
-  'test/business/operator/{audit,lab,people}.test.ts',
-  'test/platform/{clusters,machines,ssh-access}.test.ts',
-  'test/identity/binding.test.ts',
-  'test/identity/issuer/refresh.test.ts',
+  'test/store/{invariants,limit-counts,open-sessions,reads,writes}.test.ts',
+  'test/store/{access-decision,access-lists}.property.test.ts',
+  'test/business/{idempotency,machines,me,member-list,memberships,permissions,purchases}.test.ts',
+  'test/business/{reservations,resource-grants,ssh-keys}.test.ts',
+  'test/business/operator/{audit,lab,people,problems}.test.ts',
+  'test/platform/{clusters,generations,machines,slurm-sessions,ssh-access,storage,usage}.test.ts',
+  'test/identity/{authentication,binding}.test.ts',
+  'test/identity/issuer/{device-flow,refresh,tokens}.test.ts',
 ];
