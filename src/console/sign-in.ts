@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '../domain/error.ts';
+import { hasHungUp } from '../lib/hung-up.ts';
 import type { Logger } from '../lib/log.ts';
 import { createRateLimit } from '../lib/rate-limit.ts';
 import { sourceNetwork } from '../lib/source-address.ts';
@@ -86,6 +87,7 @@ export function createSignInRoutes(options: SignInOptions): SignInRoutes {
       }
     },
     async finish(request, response, { search, searchParams }, address) {
+      if (await hasHungUp(response)) return void response.destroy();
       const found = travels.find(request, searchParams.get('state') ?? '');
       const { to = '/', state = '' } = found?.away ?? {};
       // Of a sign-in that was begun here, so many as it needs; anything else counts as one that begins.

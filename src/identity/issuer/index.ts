@@ -22,6 +22,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { JSONWebKeySet, JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import { type Clock, createClock } from '../../lib/clock.ts';
+import { hasHungUp } from '../../lib/hung-up.ts';
 import { createLimits, type Limits } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
@@ -131,7 +132,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   return {
     handle(req, res) {
       open()
-        .then((handler) => handler(req, res))
+        .then(async (handler) => {
+          if (await hasHungUp(res)) res.destroy();
+          else handler(req, res);
+        })
         .catch((error) => {
           log.error('issuer.failed', { error });
           res.destroy();

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { repeatSeconds } from '../../../src/identity/issuer/rotation.ts';
@@ -45,6 +46,33 @@ test('a session outlives kill -9 between the write of a refresh and its answer',
   const again = await refresh(url, token);
   assert.equal(again.status, 200, JSON.stringify(again.body));
   assert.equal((await refresh(url, again.body.refresh_token)).status, 200);
+});
+
+test('a request that a server reads only when its client has long gone elsewhere uses nothing twice', async () => {
+  using directory = temporaryDirectory();
+  const store = await openStore(directory.path);
+  await addAda(store);
+  await store.close();
+  const [port = 0] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  await using issuer = await startKillable(port, directory.path);
+  const { refresh_token: first } = await signIn(url);
+  // As by way of another server, while this one stood still.
+  const second = await refresh(url, first);
+  const third = await refresh(url, second.body.refresh_token);
+  issuer.child.kill('SIGSTOP');
+  const late = connect(port, '127.0.0.1');
+  await once(late, 'connect');
+  const body = `grant_type=refresh_token&refresh_token=${first}&client_id=${cli}`;
+  late.end(
+    `POST /token HTTP/1.1\r\nHost: late\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await once(late, 'finish');
+  const closed = new Promise((done) => late.on('error', () => {}).once('close', done));
+  issuer.child.kill('SIGCONT');
+  late.resume();
+  await closed;
+  assert.equal((await refresh(url, third.body.refresh_token)).status, 200);
 });
 
 test('a refresh token that is sent again within the grace gets the same successor, also at the same time', async () => {
