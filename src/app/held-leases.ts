@@ -45,7 +45,12 @@ export class HeldLeases implements Leases {
   }
 
   get held(): string[] {
-    return this.#inState('held').map(({ name }) => name);
+    return [...this.tokens.keys()];
+  }
+
+  /** Of those that are held. */
+  get tokens(): Map<string, number | undefined> {
+    return new Map(this.#inState('held').map(({ name, token }) => [name, token]));
   }
 
   want(name: string, duty: Duty): () => Promise<void> {
@@ -98,10 +103,15 @@ export class HeldLeases implements Leases {
     };
   }
 
-  /** Ends what goes with leases that the database gives to others, and returns those that it gives to nobody's use here. */
-  compare(tokens: ReadonlyMap<string, number>): string[] {
-    for (const entry of this.#inState('held'))
-      if (tokens.get(entry.name) !== entry.token) this.#end(entry, 'lost');
+  /**
+   * Ends what goes with leases that were held when the database was asked, and that it gives to others; returns those that it gives
+   * to nobody's use here.
+   */
+  compare(before: HeldLeases['tokens'], tokens: ReadonlyMap<string, number>): string[] {
+    for (const entry of this.#inState('held')) {
+      const wasHeld = before.get(entry.name) === entry.token;
+      if (wasHeld && tokens.get(entry.name) !== entry.token) this.#end(entry, 'lost');
+    }
     return [...tokens.keys()].filter((name) => !this.#entries.has(name));
   }
 

@@ -115,13 +115,15 @@ class Member {
   readonly #stopListening: () => void;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
+  #renewing: Promise<void> | undefined;
   #isStopping = false;
   /** Something came since the round under way began. */
   #isDue = false;
   /** When the last write that said that this server is there began, by a clock that only passes. */
   #renewedAt = performance.now();
   #hasGivenUp = false;
-  #lastFailure = '';
+  /** What renewing and taking leases failed with last. */
+  readonly #lastFailures = new Map<'renew' | 'round', string>();
   #isClockWrong = false;
   readonly #others = new Map<string, Server>();
   /** When the others were last asked about, and since when that goes on without a pause. */
@@ -159,7 +161,7 @@ class Member {
   }
 
   async #leave(): Promise<void> {
-    await this.#running;
+    await Promise.all([this.#running, this.#renewing]);
     try {
       await this.#store.write(leaveServers, unflushed);
       await this.#store.messages.send(topic, {});
@@ -171,7 +173,13 @@ class Member {
   #tick(): void {
     // Beside what is under way, which may be waiting for the database.
     if (!this.#hasGivenUp && performance.now() - this.#renewedAt > this.#times.giveUpMs) this.#giveUp();
+    if (this.#isDueToRenew()) void this.#attempt('renew', () => this.#renew());
     this.#wake();
+  }
+
+  #isDueToRenew(): boolean {
+    const isTime = performance.now() - this.#renewedAt >= this.#times.heartbeatMs;
+    return !this.#isStopping && !this.#renewing && (isTime || this.#hasGivenUp);
   }
 
   #giveUp(): void {
@@ -195,42 +203,55 @@ class Member {
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#isDue && !this.#isStopping) {
       this.#isDue = false;
-      try {
-        await this.#round();
-        this.#lastFailure = '';
-      } catch (error) {
-        const { message } = error as Error;
-        // Once, and not every second.
-        if (message !== this.#lastFailure) this.#log.error('servers.failed', { error });
-        this.#lastFailure = message;
-        // The next tick is soon enough.
-        return;
-      }
+      // The next tick is soon enough.
+      if (!(await this.#attempt('round', () => this.#round()))) return;
+    }
+  }
+
+  /** Whether it succeeded. */
+  async #attempt(what: 'renew' | 'round', run: () => Promise<void>): Promise<boolean> {
+    try {
+      await run();
+      this.#lastFailures.delete(what);
+      return true;
+    } catch (error) {
+      const { message } = error as Error;
+      // Once, and not every second.
+      if (![...this.#lastFailures.values()].includes(message)) this.#log.error('servers.failed', { error });
+      this.#lastFailures.set(what, message);
+      return false;
     }
   }
 
   async #round(): Promise<void> {
     await this.#freeSome();
-    if (performance.now() - this.#renewedAt >= this.#times.heartbeatMs || this.#hasGivenUp)
-      await this.#renew();
     const { wanted } = this.leases;
-    if (wanted.length === 0) return;
+    if (wanted.length === 0 || this.#hasGivenUp) return;
     const free = await listFreeLeases(this.#store, wanted);
     if (free.length === 0) return;
-    const began = performance.now();
     const taken = await this.#store.write((tx) => takeLeases(tx, free));
     if (taken.size === 0) return this.#renew();
-    this.#wasRenewed(began);
-    this.leases.begin(taken);
+    // One that gave up while it waited takes them again, with other tokens.
+    if (!this.#hasGivenUp) this.leases.begin(taken);
   }
 
-  async #renew(): Promise<void> {
+  /** Beside what waits for the lock of writes: a server is there as long as it can say so. */
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewNow().finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewNow(): Promise<void> {
     const clockMs = await measureClock(this.#store.read, this.#now);
+    const before = this.leases.tokens;
     const began = performance.now();
-    const tokens = await this.#store.write((tx) => renewLeases(tx, clockMs), unflushed);
+    const tokens = await renewLeases(this.#store, clockMs);
+    if (this.#isStopping) return;
     if (tokens) {
       this.#wasRenewed(began);
-      for (const name of this.leases.compare(tokens)) void this.#free(name);
+      for (const name of this.leases.compare(before, tokens)) void this.#free(name);
     } else {
       this.leases.loseAll();
       await enter(this.#store, this.#entrant);
@@ -254,7 +275,9 @@ class Member {
 
   #wasRenewed(began: number): void {
     this.#renewedAt = began;
+    if (!this.#hasGivenUp) return;
     this.#hasGivenUp = false;
+    this.#wake();
   }
 
   async #observeOthers(): Promise<void> {

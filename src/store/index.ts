@@ -14,7 +14,7 @@ import { type Clock, createClock, createPatientClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
-import type { Connections, Obstacle } from './engine.ts';
+import { type Connections, dataVersion, type Obstacle } from './engine.ts';
 import { writeError } from './fault.ts';
 import { createLapses, type Lapses } from './lapses.ts';
 import { createMessages, type Messages } from './messages.ts';
@@ -58,6 +58,11 @@ export interface Store {
    * anyway, it does not wait for the disk, and a power cut can take it back.
    */
   write<T>(body: (tx: Tx) => Promise<T>, options?: { flush: boolean }): Promise<T>;
+  /**
+   * Runs one statement that changes what nobody but this server writes, and which a power cut can take back. On PostgreSQL it
+   * does not wait for other writes, however long they take, and is in no order with them.
+   */
+  writeOwn<T>(body: (db: Reader) => Promise<T>): Promise<T>;
   /**
    * Calls `listener` after each commit that changed something, of this server or of another one of the same database;
    * returns how to stop listening.
@@ -106,6 +111,21 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   const server = { id, isAlone: others === undefined };
   const observationAges = createObservationAges(clock, others && announced.announceObservation);
   announced.messages.on(observedTopic, (body) => observationAges.heard(readObservation(body)));
+  const write: Store['write'] = async (body, options = { flush: true }) => {
+    let changes: Change[] = [];
+    const attempt = async (db: Transaction<Schema>) => {
+      changes = [];
+      const changed = (change: Change) => void changes.push(change);
+      const result = await body({ db, now: clock.now(), observationAges, server, changed });
+      if (changes.length > 0) others?.announce(db, changes);
+      return result;
+    };
+    const result = await run(attempt, options).catch((error: unknown) => {
+      throw writeError(error);
+    });
+    if (changes.length > 0) announced.emit(changes, { from: 'here' });
+    return result;
+  };
   return {
     read: connections.reader,
     observationAges,
@@ -114,21 +134,8 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
     findObstacle: async () => connections.findObstacle?.(),
-    async write(body, options = { flush: true }) {
-      let changes: Change[] = [];
-      const attempt = async (db: Transaction<Schema>) => {
-        changes = [];
-        const changed = (change: Change) => void changes.push(change);
-        const result = await body({ db, now: clock.now(), observationAges, server, changed });
-        if (changes.length > 0) others?.announce(db, changes);
-        return result;
-      };
-      const result = await run(attempt, options).catch((error: unknown) => {
-        throw writeError(error);
-      });
-      if (changes.length > 0) announced.emit(changes, { from: 'here' });
-      return result;
-    },
+    write,
+    writeOwn: (body) => writeOwn(connections, write, body),
     onChange: announced.onChange,
     forRequests: connections.forRequests && {
       read: connections.forRequests.reader,
@@ -139,6 +146,17 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
       unlock?.();
     },
   };
+}
+
+async function writeOwn<T>(
+  { reader, unordered }: Connections,
+  write: Store['write'],
+  body: (db: Reader) => Promise<T>,
+): Promise<T> {
+  // A database that was copied to another takes no writes, which a write says.
+  if (!unordered || Number.isNaN(await dataVersion(reader)))
+    return write(({ db }) => body(db), { flush: false });
+  return body(unordered);
 }
 
 /** The same store for what people ask for: however long that takes, what the service does by itself does not wait for it. */

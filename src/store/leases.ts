@@ -9,7 +9,7 @@ import { serverLifeMs } from '../domain/server.ts';
 import { databaseTime } from './engine.ts';
 import type { Reader, Store, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
-import { renewServer } from './servers.ts';
+import { holdGone, isSeen, renewServer } from './servers.ts';
 import { toTime } from './time.ts';
 
 /** A lease that this server has. */
@@ -107,12 +107,16 @@ const heldLease = prepared((db, name: string, token: number, serverId: string) =
 );
 
 /** Renews this server (`renewServer`). The tokens of the leases that it has, by name; undefined where it is written down no more. */
-export async function renewLeases(tx: Tx, clockDiffersMs?: number): Promise<Map<string, number> | undefined> {
-  if (!(await renewServer(tx, clockDiffersMs))) return undefined;
-  const rows = await tx.db
+export async function renewLeases(
+  store: Pick<Store, 'writeOwn' | 'read' | 'server'>,
+  clockDiffersMs?: number,
+): Promise<Map<string, number> | undefined> {
+  if (!(await renewServer(store, clockDiffersMs))) return undefined;
+  // Behind it: whoever took leases because this server was not seen has committed that by now (`holdGone`).
+  const rows = await store.read
     .selectFrom('leases')
     .select(['name', 'token'])
-    .where('server_id', '=', tx.server.id)
+    .where('server_id', '=', store.server.id)
     .execute();
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
@@ -125,11 +129,15 @@ export async function listFreeLeases(
   { read: db, server }: Pick<Store, 'read' | 'server'>,
   names: readonly string[],
 ): Promise<string[]> {
-  return listFree(db, server.id, names);
+  return listFree(db, server.id, names, await databaseTime(db));
 }
 
-async function listFree(db: Reader, serverId: string, names: readonly string[]): Promise<string[]> {
-  const now = await databaseTime(db);
+async function listFree(
+  db: Reader,
+  serverId: string,
+  names: readonly string[],
+  now: number,
+): Promise<string[]> {
   const others = new Set<string>();
   for (let first = 0; first < names.length; first += pageSize) {
     const rows = await db
@@ -145,12 +153,13 @@ async function listFree(db: Reader, serverId: string, names: readonly string[]):
   return names.filter((name) => !others.has(name));
 }
 
-/** Takes those of these leases that are not another's; returns their tokens. None where this server is written down no more. */
+/** Takes those of these leases that are not another's; returns their tokens. None where this server was not seen lately itself. */
 export async function takeLeases(tx: Tx, names: readonly string[]): Promise<Map<string, number>> {
   const taken = new Map<string, number>();
-  if (!(await renewServer(tx))) return taken;
   const now = await databaseTime(tx.db);
-  for (const name of await listFree(tx.db, tx.server.id, names)) {
+  if (!(await isSeen(tx, now))) return taken;
+  await holdGone(tx, now);
+  for (const name of await listFree(tx.db, tx.server.id, names, now)) {
     // Not below the time, so that hosts take it for newer than what a database had that was restored since.
     const { token } = await tx.db
       .insertInto('leases')

@@ -58,17 +58,46 @@ async function forgetMany({ db }: Tx, now: number): Promise<void> {
 }
 
 /**
- * Says that this server is there, and how its clock is where that was measured. False where it is written down no more, and has
- * to enter again.
+ * Says that this server is there, and how its clock is where that was measured, also while another write takes long. False where
+ * it is written down no more, and has to enter again.
  */
-export async function renewServer(tx: Tx, clockDiffersMs?: number): Promise<boolean> {
-  const at = toTime(await databaseTime(tx.db));
-  const { numUpdatedRows } = await tx.db
+export async function renewServer(
+  { writeOwn, read, server }: Pick<Store, 'writeOwn' | 'read' | 'server'>,
+  clockDiffersMs?: number,
+): Promise<boolean> {
+  const at = toTime(await databaseTime(read));
+  const rows = await writeOwn((db) =>
+    db
+      .updateTable('servers')
+      .set({ seen_at: at, ...(clockDiffersMs !== undefined && { clock_differs_ms: clockDiffersMs }) })
+      .where('id', '=', server.id)
+      .returning('id')
+      .execute(),
+  );
+  return rows.length > 0;
+}
+
+/** Whether this server said lately that it is there. */
+export async function isSeen({ db, server }: Pick<Tx, 'db' | 'server'>, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom('servers')
+    .select('id')
+    .where('id', '=', server.id)
+    .where('seen_at', '>', toTime(now - serverLifeMs))
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * Has those that were not seen wait, if they say in this moment that they are there, until what they had is another's: only then
+ * can they find out that it is.
+ */
+export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<void> {
+  await db
     .updateTable('servers')
-    .set({ seen_at: at, ...(clockDiffersMs !== undefined && { clock_differs_ms: clockDiffersMs }) })
-    .where('id', '=', tx.server.id)
-    .executeTakeFirstOrThrow();
-  return Number(numUpdatedRows) > 0;
+    .set((eb) => ({ seen_at: eb.ref('seen_at') }))
+    .where('seen_at', '<=', toTime(now - serverLifeMs))
+    .execute();
 }
 
 /**

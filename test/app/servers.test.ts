@@ -69,12 +69,11 @@ test('a server that cannot say that it is there gives up what it does, and begin
   const log = createLogger('info', (line) => void events.push(JSON.parse(line).event));
   let isAway = false;
   const base = asServer(all.store);
+  const away = () => Promise.reject(new DomainError('service_unavailable', 'The database is away.'));
   const own: Store = {
     ...base,
-    write: (body, options) =>
-      isAway
-        ? Promise.reject(new DomainError('service_unavailable', 'The database is away.'))
-        : base.write(body, options),
+    write: (body, options) => (isAway ? away() : base.write(body, options)),
+    writeOwn: (body) => (isAway ? away() : base.writeOwn(body)),
   };
   const { leases } = await all.join('one', { own, log, times: { ...quick, giveUpMs: 1_000 } });
   const duty = noting();
@@ -128,6 +127,45 @@ test('a server that was taken for gone is there again with what it takes next, a
   );
 });
 
+test('a server whose writes wait for long keeps what it does', async () => {
+  await using all = await joining();
+  const events: string[] = [];
+  const log = createLogger('debug', (line) => void events.push(JSON.parse(line).event));
+  const base = asServer(all.store);
+  let waiting: Promise<void> | undefined;
+  const own: Store = {
+    ...base,
+    async write(body, options) {
+      await waiting;
+      return base.write(body, options);
+    },
+  };
+  const { leases } = await all.join('one', { own, log });
+  const [held, wanted] = [noting(), noting()];
+  leases.want('a', held);
+  await eventually(
+    async () => held.seen.join(),
+    (seen) => seen === 'begin',
+  );
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting = promise;
+  // What is asked for meanwhile waits, and it says that it is there all the same.
+  leases.want('b', wanted);
+  const counted = () => events.filter((event) => event === 'servers.counted').length;
+  const before = counted();
+  await eventually(
+    async () => counted(),
+    (count) => count > before + 3,
+  );
+  assert.deepEqual([held.seen, wanted.seen], [['begin'], []]);
+  resolve();
+  await eventually(
+    async () => wanted.seen.join(),
+    (seen) => seen === 'begin',
+  );
+  assert.deepEqual(held.seen, ['begin']);
+});
+
 test('of a server that was not seen it is said that it is gone, but not by one that could not look meanwhile', async () => {
   await using all = await joining();
   const events: string[] = [];
@@ -146,6 +184,10 @@ test('of a server that was not seen it is said that it is gone, but not by one t
     async write(body, options) {
       await standing;
       return base.write(body, options);
+    },
+    async writeOwn(body) {
+      await standing;
+      return base.writeOwn(body);
     },
   };
   const times = { ...quick, giveUpMs: 200, lifeMs: 1_000 };

@@ -42,6 +42,11 @@ export interface Connections extends Reading {
   transact<T>(body: (db: Transaction<Schema>) => Promise<T>, options: { flush: boolean }): Promise<T>;
   /** Runs what brings the schema up to date, before anything else is asked; nobody else does so meanwhile. */
   migrating<T>(body: (db: Kysely<Schema>) => Promise<T>): Promise<T>;
+  /**
+   * For single statements that no other write has to wait for, nor they for others; a power cut can take them back. Undefined where
+   * each is a write like the others.
+   */
+  readonly unordered?: Kysely<Schema>;
   /** Once the schema is that of this version. Rejects where the database cannot be used. */
   begin?(): Promise<void>;
   /** The other servers on the same database; undefined where there can be none. */

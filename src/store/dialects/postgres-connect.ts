@@ -30,7 +30,13 @@ export const restMs = 500;
 const settings = {
   reading: { idle_in_transaction_session_timeout: '60s', statement_timeout: '30s' },
   requests: { idle_in_transaction_session_timeout: '60s', lock_timeout: '2s', statement_timeout: '10s' },
-  service: { idle_in_transaction_session_timeout: '60s', lock_timeout: '2s', statement_timeout: '30s' },
+  service: {
+    idle_in_transaction_session_timeout: '60s',
+    lock_timeout: '2s',
+    statement_timeout: '30s',
+    // Of what it writes without the lock of writes: that it is there.
+    synchronous_commit: 'off',
+  },
   messages: { lock_timeout: '2s', statement_timeout: '5s' },
   writing: { idle_in_transaction_session_timeout: '5s', lock_timeout: '15s', statement_timeout: '0' },
   listening: { statement_timeout: '5s' },

@@ -90,8 +90,10 @@ function serving(
   });
   const notifying: Listening['notifying'] = (...commit) => listening.notifying(...commit);
   const writes = new Writes({ connect: connectAnyway, notifying, heldUp });
+  const forService = readingFor('service');
   return {
-    ...readingFor('service'),
+    ...forService,
+    unordered: forService.reader,
     forRequests: readingFor('requests'),
     transact: (body, options) => writes.transact(body, options),
     migrating: (body) => migrating({ ...options, connect, notifying }, body),

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { findBreak } from '../../../src/domain/audit.ts';
+import { serverLifeMs } from '../../../src/domain/server.ts';
 import { createAdapter } from '../../../src/identity/issuer/adapter.ts';
 import { repeatSeconds } from '../../../src/identity/issuer/rotation.ts';
 import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
@@ -11,10 +12,13 @@ import { cached } from '../../../src/store/cache.ts';
 import { type Change, readChanges } from '../../../src/store/changes.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { createInstallation } from '../../../src/store/installation.ts';
+import { renewLeases, takeLeases } from '../../../src/store/leases.ts';
 import { systemUserId } from '../../../src/store/people.ts';
+import { enterServer } from '../../../src/store/servers.ts';
 import { eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { letPass } from '../../support/servers.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -159,6 +163,47 @@ test('writers of several servers lose nothing, and the audit trail is one chain'
   const counter = await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow();
   assert.equal(counter.value, 20_000 + 16 * rounds);
   assert.equal(findBreak({ seq: 0, hash: '' }, entries.map(withRedaction)), undefined);
+});
+
+test('a server says that it is there while another one writes, and finds out that its leases are taken', {
+  skip,
+}, async () => {
+  await using opened = await openStores(2);
+  const [one, two] = opened.stores as [Store, Store];
+  for (const [name, store] of Object.entries({ one, two }))
+    await store.write((tx) => enterServer(tx, { name, version: '1', directory: name }));
+  const taken = await one.write((tx) => takeLeases(tx, ['a']));
+  const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const long = two.write(async () => {
+    begun.resolve();
+    await held.promise;
+  });
+  await begun.promise;
+  assert.deepEqual(await renewLeases(one), taken, 'without the lock of writes');
+  held.resolve();
+  await long;
+
+  await letPass(one, one.server.id, serverLifeMs);
+  let renewed: Promise<string> | undefined;
+  await two.write(async (tx) => {
+    assert.equal((await takeLeases(tx, ['a'])).size, 1);
+    let isOver = false;
+    renewed = renewLeases(one).then(
+      (tokens) => `has ${tokens?.size}`,
+      () => 'waited in vain',
+    );
+    renewed.then(() => {
+      isOver = true;
+    });
+    const waits = 'select 1 from pg_locks where not granted';
+    await eventually(
+      async () => isOver || (await postgres.query(waits)).length > 0,
+      (isSo) => isSo,
+      4_000,
+    );
+  });
+  assert.notEqual(await renewed, 'has 1', 'it said so in the middle of that');
 });
 
 test('a server whose listening connection was lost listens again, and counts everything as changed', {
