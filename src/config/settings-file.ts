@@ -1,8 +1,9 @@
 /** Reading a YAML file of settings against a JSON schema, with errors that a person can act on. */
 import { readFileSync } from 'node:fs';
 import { Ajv, type ErrorObject, type JSONSchemaType, type Schema } from 'ajv';
-import { parseDocument } from 'yaml';
+import { parseDocument, visit } from 'yaml';
 import { DomainError } from '../domain/error.ts';
+import { hasNul } from '../domain/nul.ts';
 
 /**
  * The file's content, checked. Throws `invalid_request` with one sentence that names the file, the setting and what is
@@ -25,6 +26,16 @@ export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>
     const message = problem.message.split(' at line')[0];
     throw new DomainError('invalid_request', `${file}:${line}:${col}: not readable as YAML: ${message}`);
   }
+  visit(document, {
+    Scalar(_key, { value, range }) {
+      if (typeof value !== 'string' || !hasNul(value)) return;
+      const line = text.slice(0, range?.[0] ?? 0).split('\n').length;
+      throw new DomainError(
+        'invalid_request',
+        `${file}:${line}: this text has a NUL character (\\0), which no text here can have.`,
+      );
+    },
+  });
   let value: unknown;
   try {
     value = document.toJS() ?? {};

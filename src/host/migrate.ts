@@ -1,5 +1,6 @@
 /** `andromeda migrate`: an installation from SQLite's file to a PostgreSQL, or back, on the host itself while nothing serves it. */
 import { join } from 'node:path';
+import { redactionSignerOf } from '../app/redaction-signer.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
 import { serviceSecrets } from '../domain/service-secret.ts';
@@ -40,20 +41,27 @@ export function migrateDatabase(
     };
     const copied =
       to === 'postgres'
-        ? await copyToPostgres(options, () => readServiceFiles(dataDir))
+        ? await copyToPostgres(options, () => readServiceFiles(dataDir), redactionSignerOf)
         : await copyToSqlite(options, (content) => writeServiceFiles(dataDir, content));
     return `${summaryOf(copied, { isEnded: to === 'sqlite' })}\n${to === 'postgres' ? afterPostgres(config) : afterSqlite(config)}`;
   });
 }
 
 function summaryOf(
-  { from, to, tables, rows, auditEntries, secrets }: Copied,
+  { from, to, tables, rows, auditEntries, secrets, mended }: Copied,
   { isEnded }: { isEnded: boolean },
 ): string {
   return `${to} has all of ${from}: ${rows} rows of ${tables} tables, counted on both sides,
 ${auditEntries} entries of the audit trail, read through, and ${secrets} secrets.
 ${isEnded ? `${from} takes no writes any more: no server starts on it, and one that stood still meanwhile writes nothing there` : `${from} is as it was`}.
-`;
+${mended.size > 0 ? mendedText(mended) : ''}`;
+}
+
+function mendedText(mended: Copied['mended']): string {
+  const tables = [...mended].map(([table, rows]) => `${table} (${rows})`).join(', ');
+  return `
+Some rows had NUL characters, which PostgreSQL does not store; each is a U+FFFD (\ufffd) now. Rows by table: ${tables}.
+${mended.has('audit_entries') ? 'Such entries of the audit trail keep their hashes, and are marked as redacted and signed with its key.\n' : ''}`;
 }
 
 function afterPostgres({ dataDir }: Config): string {

@@ -13,6 +13,7 @@ import express, {
   type Response,
 } from 'express';
 import { DomainError } from '../domain/error.ts';
+import { withoutNulIn } from '../domain/nul.ts';
 import type { CommandReply, Request as OperationRequest, Tagged } from '../domain/operation.ts';
 import { messageOf } from '../lib/error-message.ts';
 import type { Logger } from '../lib/log.ts';
@@ -196,9 +197,10 @@ async function answer<Deps>(
 ): Promise<void> {
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
-  const { params: path, headers, body } = request;
+  const { headers, body } = request;
   const { span } = response.locals;
-  const query = { ...request.query };
+  // Nothing has such a name, which the operation says as of any other that nothing has.
+  const [path, query] = [withoutNulIn(request.params), withoutNulIn(request.query)];
   check({ path, query, headers, body });
   // Only what the operation itself refuses; authentication and schema errors keep the standard body.
   response.locals.errorField = operation.errorField;

@@ -1,6 +1,8 @@
-/** Request bodies: JSON in UTF-8, up to a size, and every string in them text. */
+/** Request bodies: JSON in UTF-8, up to a size, and every string in them text, without NUL. */
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler, type Response } from 'express';
+import { DomainError } from '../domain/error.ts';
+import { hasNul } from '../domain/nul.ts';
 
 /**
  * Reads a body of at most `limit` bytes into `request.body`; undefined where there is none. Where many small values are
@@ -27,21 +29,27 @@ export function createBodyReader(limit: number, values?: number): RequestHandler
 function check(response: Response, bytes: Buffer, charset: string | null): void {
   response.locals.isBodyEmpty = bytes.length === 0;
   if (charset !== 'utf-8') throw Object.assign(new Error('another charset'), { status: 415 });
-  if (!isUtf8(bytes) || hasHalfCharacter(bytes)) throw unreadable();
+  if (!isUtf8(bytes)) throw unreadable();
+  // A half surrogate can only be escaped in UTF-8, and JSON has NUL only as an escape.
+  if (['\\ud', '\\uD'].some((begin) => bytes.includes(begin)) && hasText(bytes, isHalf)) throw unreadable();
+  if (bytes.includes('\\u0000') && hasText(bytes, hasNul)) throw withNul();
 }
 
 /** Whether an escape is one half of a surrogate pair without the other: no character, and no text. */
-function hasHalfCharacter(bytes: Buffer): boolean {
-  if (!bytes.includes('\\ud') && !bytes.includes('\\uD')) return false;
+function isHalf(text: string): boolean {
+  return !text.isWellFormed();
+}
+
+/** Whether a name or a text in the JSON is such. */
+function hasText(bytes: Buffer, isSuch: (text: string) => boolean): boolean {
   let isFound = false;
   try {
     JSON.parse(new TextDecoder().decode(bytes), (key: string, value: unknown) => {
-      if (!key.isWellFormed() || (typeof value === 'string' && !value.isWellFormed())) isFound = true;
+      if (isSuch(key) || (typeof value === 'string' && isSuch(value))) isFound = true;
       return value;
     });
   } catch {
-    // What cannot be read is refused as such.
-    return true;
+    throw unreadable();
   }
   return isFound;
 }
@@ -78,4 +86,11 @@ function tooManyValues(most: number): Error {
 
 function unreadable(): Error {
   return Object.assign(new Error('the body is not text'), { status: 400, type: 'entity.parse.failed' });
+}
+
+function withNul(): DomainError {
+  return new DomainError(
+    'invalid_request',
+    'The request body has a NUL character (\\u0000), which no text here can have. Take it out.',
+  );
 }

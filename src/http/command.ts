@@ -1,6 +1,7 @@
 /** The headers of writes: those of Business must be there (contract, "Limits"), those of Platform may. */
 import { isUtf8 } from 'node:buffer';
 import { DomainError } from '../domain/error.ts';
+import { hasNul } from '../domain/nul.ts';
 import type { CommandHeaders, WriteHeaders } from '../domain/operation.ts';
 
 type ValuesOf = (name: string) => readonly string[];
@@ -44,6 +45,8 @@ function required(header: ValuesOf, name: string, most: number): string {
   const bytes = Buffer.from(text, 'latin1');
   const value = (isUtf8(bytes) ? bytes.toString('utf8') : text).trim();
   if (value === '') throw new DomainError('invalid_request', `The header ${name} is missing.`);
+  // Node's parser refuses it today.
+  if (hasNul(value)) throw new DomainError('invalid_request', `The header ${name} has a NUL character.`);
   if ([...value].length > most) {
     throw new DomainError('invalid_request', `The header ${name} is longer than ${most} characters.`);
   }

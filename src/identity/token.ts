@@ -1,6 +1,7 @@
 /** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { DomainError } from '../domain/error.ts';
+import { hasNul } from '../domain/nul.ts';
 
 export interface TokenRules {
   issuer: string;
@@ -40,7 +41,7 @@ export async function verifyToken(
   }
   const { sub, exp = 0 } = claims;
   // Anything else would be stored as some text, and be the same for many people.
-  if (typeof sub !== 'string' || sub === '') {
+  if (typeof sub !== 'string' || sub === '' || hasNul(sub)) {
     throw new DomainError(
       'unauthorized',
       'The access token does not say whose it is: its sub is not a text.',

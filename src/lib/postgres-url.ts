@@ -30,14 +30,14 @@ const known = ['sslmode', 'sslrootcert', 'host', 'schema', 'application_name', '
 
 /** Throws `invalid_request` with a sentence that has nothing of the password. */
 export function parsePostgresUrl(url: string): PostgresTarget {
-  const parts = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
-  if (!parts) throw invalid(`It is postgres://USER@HOST/DATABASE, with more hosts behind commas. ${escapes}`);
-  const [, person = '', authority = '', database = '', query = ''] = parts;
+  const read = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
+  if (!read) throw invalid(`It is postgres://USER@HOST/DATABASE, with more hosts behind commas. ${escapes}`);
+  const [, person = '', authority = '', database = '', query = ''] = read;
   const options = new URLSearchParams(query);
   const unknown = [...options.keys()].find((name) => !known.includes(name));
   // A part of the password would be taken for a host, a database or an option, and be in messages.
-  if ([authority, database, unknown === undefined ? '' : query].some((part) => part.includes('@')))
-    throw invalid(`There is an @ where none can be. ${escapes}`);
+  const parts = [authority, database, options.get('host') ?? '', unknown === undefined ? '' : query];
+  if (parts.some((part) => part.includes('@'))) throw withAt();
   const colon = person.indexOf(':');
   if (unknown !== undefined) throw invalid(`It cannot have ?${unknown}=; it can have ${known.join(', ')}.`);
   if (database === '') throw invalid('It names no database: postgres://USER@HOST/DATABASE.');
@@ -77,9 +77,14 @@ function hostOf(text: string): { host: string; port: number } {
   const parts = /^(?:\[([0-9a-fA-F:.%]+)\]|(\/[^:]*|[^:[\]]*))(?::(\d{1,5}))?$/.exec(text);
   const host = parts?.[1] ?? parts?.[2];
   const port = Number(parts?.[3] ?? usualPort);
+  if (host?.includes('@')) throw withAt();
   if (!host) throw invalid(`A host in it is missing, or cannot be read. ${escapes}`);
   if (port < 1 || port > 65_535) throw invalid(`There is no port ${port}.`);
   return { host, port };
+}
+
+function withAt(): DomainError {
+  return invalid(`There is an @ where none can be. ${escapes}`);
 }
 
 function isSslMode(text: string): text is SslMode {

@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import { type AuditEntry, auditHash, type ChainedEntry, type Redaction } from '../domain/audit.ts';
 import type { AuditRecord } from '../domain/audit-text.ts';
 import { isId, isUuid } from '../domain/id.ts';
+import { withoutNulIn } from '../domain/nul.ts';
 import type { AuditEntryTable } from './audit-tables.ts';
 import type { Reader, Tx } from './index.ts';
 import { prepared } from './prepared.ts';
@@ -13,12 +14,13 @@ const longestDetails = 2000;
 
 /**
  * Adds to the trail, in the transaction of what the entry tells of. Who asks can name things as they like, so that IDs
- * which cannot be ours are left out, and long texts are cut. Returns its number.
+ * which cannot be ours are left out, and long texts are cut; none has NUL, or the hash would be over what is not stored.
+ * Returns its number.
  */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<number> {
   const [last] = await lastEntry(tx.db);
   const { organizationId, clusterId, subjectUserId } = entry;
-  const record: AuditRecord = {
+  const record: AuditRecord = withoutNulIn({
     seq: (last?.seq ?? 0) + 1,
     at: entry.at ?? toTime(tx.now),
     actor_user_id: entry.actorUserId,
@@ -32,7 +34,7 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<numbe
     source_address: entry.sourceAddress ?? '',
     result: entry.result,
     details: cut(entry.details ?? '', longestDetails),
-  };
+  });
   await insertEntry(tx.db, { ...record, hash: auditHash(last?.hash ?? '', record), redaction: null });
   return record.seq;
 }

@@ -13,6 +13,7 @@ import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import type { SecretsKeys } from '../lib/secrets-key.ts';
 import { listAuditEntries } from './audit.ts';
 import { findCheckpoint } from './audit-heads.ts';
+import { createNulMender, type SignRedaction } from './copy-nul.ts';
 import { type CopyProgress, copyOrder, copyTables, findWrittenTable } from './copy-tables.ts';
 import {
   type Connections,
@@ -56,13 +57,22 @@ export interface Copied {
   rows: number;
   auditEntries: number;
   secrets: number;
+  /** Rows with NUL in them, which PostgreSQL does not store, by table. */
+  mended: ReadonlyMap<string, number>;
 }
 
 const databaseName = 'andromeda.db';
 const auditPage = 500;
 
-/** Copies SQLite's file, and `read()`, to the PostgreSQL. Throws a `DomainError` with a sentence. */
-export async function copyToPostgres(options: CopyOptions, read: () => FilesAndTables): Promise<Copied> {
+/**
+ * Copies SQLite's file, and `read()`, to the PostgreSQL. `signerOf` has the key that vouches for entries of the audit trail that
+ * cannot stay as they are. Throws a `DomainError` with a sentence.
+ */
+export async function copyToPostgres(
+  options: CopyOptions,
+  read: () => FilesAndTables,
+  signerOf: (secrets: FilesAndTables['secrets']) => SignRedaction | undefined,
+): Promise<Copied> {
   const { dataDir, database, keys } = options;
   const file = join(dataDir, databaseName);
   const to = describePostgres(parsePostgresUrl(database));
@@ -74,7 +84,8 @@ export async function copyToPostgres(options: CopyOptions, read: () => FilesAndT
         if (!(await isMigrated(db))) throw otherVersion(file);
       });
       const files = read();
-      return await copy({ source, target, options, from: file, to }, async (tx) => {
+      const sign = signerOf(files.secrets);
+      return await copy({ source, target, options, from: file, to, sign }, async (tx) => {
         for (const [name, text] of files.secrets)
           await importSecret({ db: tx, now: Date.now() }, keys, name, text);
         for (const [clusterId, hosts] of files.managedHosts)
@@ -114,10 +125,13 @@ export async function copyToSqlite(
       const seen: { version?: number | undefined } = {};
       try {
         await target.migrating((db) => migrate(db, made));
-        copied = await copy({ source, target, options, from, to: file }, async (_tx, moment) => {
-          seen.version = await versionOf(moment);
-          return 0;
-        });
+        copied = await copy(
+          { source, target, options, from, to: file, sign: undefined },
+          async (_tx, moment) => {
+            seen.version = await versionOf(moment);
+            return 0;
+          },
+        );
       } finally {
         await target.close();
       }
@@ -167,10 +181,17 @@ async function withServer<T>(
 
 /** `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. */
 async function copy(
-  sides: { source: Connections; target: Connections; options: CopyOptions; from: string; to: string },
+  sides: {
+    source: Connections;
+    target: Connections;
+    options: CopyOptions;
+    from: string;
+    to: string;
+    sign: SignRedaction | undefined;
+  },
   more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {
-  const { source, target, options, from, to } = sides;
+  const { source, target, options, from, to, sign } = sides;
   try {
     return await source.readSnapshot((moment) =>
       target.transact(
@@ -178,8 +199,10 @@ async function copy(
           const shapes = copyOrder(await shapesOf(moment, tx));
           const written = await findWrittenTable(tx, shapes);
           if (written !== undefined) throw notEmpty(to, written);
+          const mender = await createNulMender(moment, sign);
           const counts = await copyTables(moment, tx, {
             shapes,
+            mend: mender.mend,
             onProgress(progress) {
               options.signal.throwIfAborted();
               options.onProgress(progress);
@@ -188,7 +211,8 @@ async function copy(
           const auditEntries = await requireWholeTrail(tx, to, () => sql`select 1`.execute(moment));
           const secrets = await more(tx, moment);
           const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
-          return { from, to, tables: shapes.length, rows, auditEntries, secrets };
+          const mended = mender.counts;
+          return { from, to, tables: shapes.length, rows, auditEntries, secrets, mended };
         },
         { flush: true },
       ),

@@ -76,7 +76,16 @@ export interface CopyProgress {
 export async function copyTables(
   from: Kysely<Schema>,
   to: Transaction<Schema>,
-  { shapes, onProgress }: { shapes: readonly TableShape[]; onProgress(progress: CopyProgress): void },
+  {
+    shapes,
+    mend,
+    onProgress,
+  }: {
+    shapes: readonly TableShape[];
+    /** Rows of a table as the target can store them. */
+    mend(table: string, page: readonly Row[]): Row[];
+    onProgress(progress: CopyProgress): void;
+  },
 ): Promise<Map<string, number>> {
   const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
   const counts = new Map<string, number>();
@@ -88,7 +97,7 @@ export async function copyTables(
     const { name } = shape;
     if (name === last) await target.deleteFrom(name).execute();
     for await (const page of pagesOf(source, shape)) {
-      await target.insertInto(name).values(page).execute();
+      await target.insertInto(name).values(mend(name, page)).execute();
       rows += page.length;
       onProgress({ table: name, rows, ofRows });
     }

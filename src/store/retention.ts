@@ -5,6 +5,7 @@
 import { type AuditEntry, auditHash, findBreak, type Redaction } from '../domain/audit.ts';
 import type { AuditCheckpoint } from '../domain/audit-head.ts';
 import { DomainError } from '../domain/error.ts';
+import { withoutNulIn } from '../domain/nul.ts';
 import { type AuditListing, appendAuditEntry, withRedaction } from './audit.ts';
 import type { Reader, Store } from './index.ts';
 import { fromTime, toTime } from './time.ts';
@@ -100,7 +101,9 @@ export async function redactEntries(store: Store, options: RedactionOptions): Pr
   const last = rows.at(-1);
   if (!last) return undefined;
   const changes = rows.flatMap((row) => {
-    const texts = redact(row);
+    const replaced = redact(row);
+    // It is stored without NUL, and has to be signed so.
+    const texts = replaced && withoutNulIn(replaced);
     return texts && !isSame(row, texts) ? { seq: row.seq, texts } : [];
   });
   if (changes.length > 0) {

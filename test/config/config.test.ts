@@ -530,6 +530,7 @@ const unreadable: [string, string, RegExp][] = [
   ],
   ['a tab', 'platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
   ['two documents', 'dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
+  ['NUL', 'dataDir: a\nbusiness:\n  url: "a\\0b"\n', /andromeda\.yaml:3: this text has a NUL character/],
   ['an alias of nothing', 'dataDir: *a\n', /not readable as YAML: Unresolved alias/],
 ];
 for (const [what, text, message] of unreadable) {

@@ -65,6 +65,12 @@ const refused: [string, RegExp][] = [
   ['postgres://ada:12/cret@h/x', /write .*\/ as %2F/],
   ['postgres://ada:se#cret@h/x', /write .*# as %23/],
   ['postgres://ada:12?cret=1@h/x', /write .*\? as %3F/],
+  ['postgres://ada:12?host=cret@h/x', /There is an @ where none can be/],
+  ['postgres://ada:12?host=cret%40h/x', /There is an @ where none can be/],
+  ['postgres://ada:12?application_name=x&cret@h/x', /There is an @ where none can be/],
+  ['postgres://ada:hunter@2cret@127.0.0.1/x', /There is an @ where none can be/],
+  ['postgres://ada:x?cret@127.0.0.1:5432/x', /There is an @ where none can be/],
+  ['postgres://ada:1234/cret@127.0.0.1/x', /There is an @ where none can be/],
   ['postgres://ada:secret@h/x?target_session_attrs=standby', /The service writes/],
 ];
 for (const [url, message] of refused) {

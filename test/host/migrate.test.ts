@@ -7,12 +7,15 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import { type App, startApp } from '../../src/app/index.ts';
+import { loadAuditKey } from '../../src/audit/key.ts';
 import { readConfig } from '../../src/config/index.ts';
+import { auditHash } from '../../src/domain/audit.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
-import { appendAuditEntry, findLastSeq } from '../../src/store/audit.ts';
+import { appendAuditEntry, findAuditHash, findLastSeq, listAuditEntries } from '../../src/store/audit.ts';
 import { endWrites, openPostgres } from '../../src/store/engine.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
@@ -102,6 +105,28 @@ async function fill(store: Store, entries: number): Promise<void> {
     });
 }
 
+/** A person's name and an entry of the trail with NUL, as they were stored once. Resolves to the number of the entry. */
+async function addNuls(store: Store): Promise<number> {
+  return store.write(async ({ db }) => {
+    const seq = (await findLastSeq(db)) + 1;
+    const previous = await findAuditHash(db, seq - 1);
+    assert.ok(previous !== undefined);
+    const [before] = await listAuditEntries(db, {}, { after: seq - 2, limit: 1 });
+    assert.ok(before);
+    const { actor_email: _email, redaction: _redaction, hash: _hash, ...record } = before;
+    const entry = { ...record, seq, target: 'a\0b' };
+    const nul = sql<string>`'a' || char(0) || 'b'`;
+    const values = { ...entry, target: nul, hash: auditHash(previous, entry), redaction: null };
+    await db.insertInto('audit_entries').values(values).execute();
+    await db
+      .updateTable('users')
+      .set({ display_name: nul })
+      .where('primary_email', '=', 'bob@physics.example')
+      .execute();
+    return seq;
+  });
+}
+
 type Told = [address: string, status: number, text: string];
 
 /** What a person is answered with a token. */
@@ -122,6 +147,7 @@ test('there and back: the same answers to the same tokens, under the same host k
   const [sqlite, shared] = [at('sqlite.yaml'), at('postgres.yaml')];
   let app = await start(sqlite);
   await fill(app.store, 1500);
+  const seq = await addNuls(app.store);
   let { access_token: token, refresh_token: renewal } = await signIn(issuerUrl);
   const facts = () => answers(sqlite, token);
   const renew = async () => {
@@ -146,6 +172,8 @@ test('there and back: the same answers to the same tokens, under the same host k
 
   const there = await migrate('postgres', shared);
   assert.deepEqual([there.status, there.err], [0, '']);
+  assert.match(there.out, /had NUL characters.*Rows by table: .*audit_entries \(1\)/);
+  assert.match(there.out, /users \(1\)/);
   assert.match(
     there.out,
     /has all of .*andromeda\.db: \d+ rows of \d+ tables, counted on both sides,\n15\d\d entries of the audit trail/,
@@ -163,6 +191,10 @@ test('there and back: the same answers to the same tokens, under the same host k
   renameSync(ofHosts, `${ofHosts}.before`);
   app = await start(shared, false);
   assert.equal(app.gatewayFingerprint, fingerprint);
+  const [entry] = await listAuditEntries(app.store.read, {}, { after: seq - 1, limit: 1 });
+  assert.equal(entry?.target, 'a\ufffdb');
+  const { publicKey } = loadAuditKey(join(`${keys}.before`, 'audit_ed25519.pem'));
+  assert.equal(entry.redaction?.key, publicKey);
   assert.deepEqual(await facts(), first);
   await renew();
   assert.deepEqual(await facts(), first);

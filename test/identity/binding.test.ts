@@ -26,6 +26,11 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.equal(identities.length, 1);
   });
 
+  await t.test('a subject with NUL is nobody', async () => {
+    const refused = await me({ sub: 'a\0b' });
+    assert.deepEqual([refused.status, refused.body.code], [401, 'unauthorized']);
+  });
+
   await t.test('a second subject is told that the account is bound, and what to do', async () => {
     assert.equal((await me({})).status, 200);
     const { status, body } = await me({ sub: 'somebody-else' });

@@ -15,6 +15,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import type { default as Provider } from 'oidc-provider';
+import { hasNul } from '../../domain/nul.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import type { Limit, Limits } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -103,7 +104,10 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
       const post = posts.get(url.pathname);
       if (!post) return false;
       const form = await readForm(req);
-      if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
+      if (form && [...form].flat().some(hasNul)) {
+        const message = 'A field of this form has a NUL character, which no text here can have.';
+        sendPage(res, 400, messagePage('Try again', `${message} Go back, and type it again.`));
+      } else if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
         const message =
           'This form is not one of ours or too old. Go back, reload the page and try again; cookies must be allowed for this address.';
         sendPage(res, 403, messagePage('Try again', message));

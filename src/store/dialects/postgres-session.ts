@@ -1,5 +1,6 @@
 /** One connection to PostgreSQL: its statements, prepared once, and its end, which every error of the way to it is. */
 import type pg from 'pg';
+import { withoutNuls } from '../../domain/nul.ts';
 import { PostgresError, postgresError } from './postgres-fault.ts';
 
 export interface Result {
@@ -10,7 +11,7 @@ export interface Result {
 
 export interface Session {
   readonly isOpen: boolean;
-  /** Runs one statement, prepared at its first use. */
+  /** Runs one statement, prepared at its first use. NUL, for which PostgreSQL refuses a statement, is U+FFFD in it. */
   query(sql: string, parameters?: readonly unknown[]): Promise<Result>;
   /** Runs statements without parameters, at once; what each of them came to. */
   script(sql: string): Promise<Result[]>;
@@ -112,7 +113,7 @@ export function createSession(
     query: (sql, parameters = []) =>
       answered(() => {
         const name = nameOf(sql);
-        const values = parameters as unknown[];
+        const values = withoutNuls(parameters) as unknown[];
         return client.query(name === undefined ? { text: sql, values } : { name, text: sql, values });
       }),
     script: (sql) =>

@@ -14,15 +14,17 @@ import {
   type QueryCompiler,
   SqliteAdapter,
   SqliteDialect,
-  type SqliteDialectConfig,
   SqliteDriver,
   SqliteQueryCompiler,
 } from 'kysely';
+import { withoutNuls } from '../../domain/nul.ts';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import { asDamage } from './sqlite-fault.ts';
 
 export interface StatementCache {
   readonly inTransaction: boolean;
+  /** What a statement is given: without NUL where it is written, as PostgreSQL would have it. */
+  given?(parameters: readonly unknown[]): readonly unknown[];
   prepare(sql: string): Database.Statement;
   close(): void;
 }
@@ -30,18 +32,20 @@ export interface StatementCache {
 export interface StatementOptions {
   /** How a transaction begins. */
   begin?: string;
+  isForWriting?: boolean;
 }
 
 /** The statements of a connection. */
 export function statementCache(
   database: Database.Database,
-  { begin = 'begin' }: StatementOptions = {},
+  { begin = 'begin', isForWriting = false }: StatementOptions = {},
 ): StatementCache {
   const statements = new Map<string, Database.Statement>();
   return {
     get inTransaction() {
       return database.inTransaction;
     },
+    ...(isForWriting && { given: withoutNuls }),
     prepare(sql) {
       // SQLite has rolled back by itself when the disk is full; asking for it again would hide that reason.
       if (sql === 'rollback' && !database.inTransaction) return database.prepare('select 1 where 0');
@@ -64,21 +68,21 @@ export function kyselyOver<Schema>(
   statements: StatementCache,
   use: 'transactions' | 'single queries',
 ): Kysely<Schema> {
-  return new Kysely<Schema>({ dialect: new Dialect({ database: statements }, use === 'single queries') });
+  return new Kysely<Schema>({ dialect: new Dialect(statements, use === 'single queries') });
 }
 
 class Dialect extends SqliteDialect {
-  readonly #config: SqliteDialectConfig;
+  readonly #statements: StatementCache;
   readonly #isForSingleQueries: boolean;
 
-  constructor(config: SqliteDialectConfig, isForSingleQueries: boolean) {
-    super(config);
-    this.#config = config;
+  constructor(statements: StatementCache, isForSingleQueries: boolean) {
+    super({ database: statements });
+    this.#statements = statements;
     this.#isForSingleQueries = isForSingleQueries;
   }
 
   override createDriver(): Driver {
-    return new YieldingDriver(this.#config, this.#isForSingleQueries);
+    return new YieldingDriver(this.#statements, this.#isForSingleQueries);
   }
 
   override createAdapter(): DialectAdapter {
@@ -98,16 +102,18 @@ class SharedAdapter extends SqliteAdapter {
 }
 
 class YieldingDriver extends SqliteDriver {
+  readonly #statements: StatementCache;
   readonly #isForSingleQueries: boolean;
   #connection: DatabaseConnection | undefined;
 
-  constructor(config: SqliteDialectConfig, isForSingleQueries: boolean) {
-    super(config);
+  constructor(statements: StatementCache, isForSingleQueries: boolean) {
+    super({ database: statements });
+    this.#statements = statements;
     this.#isForSingleQueries = isForSingleQueries;
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    this.#connection ??= yielding(await super.acquireConnection());
+    this.#connection ??= yielding(await super.acquireConnection(), this.#statements);
     return this.#connection;
   }
 
@@ -118,13 +124,16 @@ class YieldingDriver extends SqliteDriver {
   }
 }
 
-function yielding(connection: DatabaseConnection): DatabaseConnection {
+function yielding(connection: DatabaseConnection, statements: StatementCache): DatabaseConnection {
   return {
     executeQuery: async (query) => {
       const way = yieldToEventLoop();
       if (way) await way;
       try {
-        return await connection.executeQuery(query);
+        const parameters = statements.given?.(query.parameters) ?? query.parameters;
+        return await connection.executeQuery(
+          parameters === query.parameters ? query : { ...query, parameters },
+        );
       } catch (error) {
         throw asDamage(error);
       }

@@ -44,7 +44,7 @@ export function openSqlite(file: string): SqliteConnections {
   database.pragma('busy_timeout = 5000');
   const reading = sharedMoments(openForReading(file));
   const repeating = transactionMoments(openForReading(file));
-  const writing = statementCache(database, { begin: 'begin immediate' });
+  const writing = statementCache(database, { begin: 'begin immediate', isForWriting: true });
   const writer = open(writing, 'transactions');
   const snapshots = open(repeating, 'transactions');
   let beside: { log: Log; checkpoints: Checkpoints; requireUnmoved: () => void } | undefined;
@@ -125,8 +125,9 @@ function queriesWith(statements: StatementCache): Queries {
   function run<Row>(sql: string, parameters: readonly unknown[]): Row[] {
     try {
       const statement = statements.prepare(sql);
-      if (statement.reader) return statement.all(parameters) as Row[];
-      statement.run(parameters);
+      const given = statements.given?.(parameters) ?? parameters;
+      if (statement.reader) return statement.all(given) as Row[];
+      statement.run(given);
       return [];
     } catch (error) {
       throw asDamage(error);

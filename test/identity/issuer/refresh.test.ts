@@ -10,7 +10,7 @@ import { openStore } from '../../../src/store/index.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
 import { testOnFile } from '../../support/store.ts';
-import { addAda, cli, type Harness, refresh, signIn, startHarness } from './harness.ts';
+import { addAda, cli, deviceGrant, type Harness, post, refresh, signIn, startHarness } from './harness.ts';
 
 const program = new URL('killable-issuer.ts', import.meta.url).pathname;
 
@@ -73,6 +73,25 @@ test('a request that a server reads only when its client has long gone elsewhere
   late.resume();
   await closed;
   assert.equal((await refresh(url, third.body.refresh_token)).status, 200);
+});
+
+test('NUL in a form or an address of the issuer is answered as any other nonsense', async () => {
+  await using harness = await startHarness();
+  const fields = { email: 'a\0@physics.example', password: 'x', csrf: 'x' };
+  const send = (path: string) =>
+    fetch(harness.url + path, { method: 'POST', body: new URLSearchParams(fields) });
+  for (const path of ['/device/sign-in', '/auth/sign-in', '/password'])
+    assert.equal((await send(path)).status, 400, path);
+  assert.equal((await refresh(harness.url, 'a\0b')).status, 400);
+  assert.equal((await refresh(harness.url, 'x', 'a\0b')).status, 401);
+  const device = await post(harness.url, '/token', {
+    grant_type: deviceGrant,
+    client_id: cli,
+    device_code: 'a\0b',
+  });
+  assert.equal(device.status, 400);
+  for (const path of ['/auth?client_id=%00', '/device?user_code=%00', '/session/end?id_token_hint=%00'])
+    assert.ok((await fetch(harness.url + path, { redirect: 'manual' })).status < 500, path);
 });
 
 test('a refresh token that is sent again within the grace gets the same successor, also at the same time', async () => {
