@@ -74,7 +74,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     dataDir: join(directory.path, 'data'),
     database: undefined,
     secrets: undefined,
-    server: { name: hostname() },
+    server: { name: hostname(), drainMs: 0 },
     platform: http(8080),
     business: http(8081),
     gateway: {
