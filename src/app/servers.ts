@@ -144,7 +144,16 @@ class Member {
       free: (name) => this.#free(name),
       isInTime: () => performance.now() - this.#renewedAt <= this.#times.giveUpMs,
     });
-    this.#stopListening = store.messages.on(topic, () => this.#wake());
+    const stops = [
+      store.messages.on(topic, () => this.#wake()),
+      // Generations come again, and hosts take them only with a higher token.
+      store.onChange((changes) => {
+        if (changes.some((change) => 'wentBack' in change)) this.leases.loseAll();
+      }),
+    ];
+    this.#stopListening = () => {
+      for (const stop of stops) stop();
+    };
   }
 
   start(): void {

@@ -62,6 +62,10 @@ export interface LogEvents {
   'database.away': { message: string; waitedMs: number };
   'database.back': Record<string, never>;
   'database.clock': { differsMs: number };
+  /** Strangers may connect. */
+  'database.open': { message: string };
+  /** It has lost what was committed: the version that it has, and the one that it had. */
+  'database.went_back': { version: number; committed: number; message: string };
   'database.standby': { synchronousStandbys: string; synchronousCommit: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
   'certificate.ended': { setting: string; file: string; endsAt: string; message: string };

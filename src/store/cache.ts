@@ -4,6 +4,7 @@
  */
 import { dataVersion } from './engine.ts';
 import type { Store } from './index.ts';
+import { createKept } from './kept.ts';
 
 interface Cache {
   version: number;
@@ -15,9 +16,10 @@ interface Versioned {
   making: Promise<object>;
 }
 
-/** By what all stores of one opening of the database share. */
-const cacheOf = new WeakMap<Store['server'], Cache>();
-const versionedOf = new WeakMap<Store['server'], Map<string, Versioned>>();
+const cachesOf = createKept<Cache>();
+const versionedOf = createKept<Versioned>();
+/** The only one of the map. */
+const only = '';
 /** Some lists are long. */
 const most = 32;
 
@@ -31,10 +33,11 @@ export async function cached<T extends object>(
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
   // Read before anything that is made, so that what is committed meanwhile makes it another one.
+  const caches = cachesOf(store);
   const version = await dataVersion(store.read);
-  const earlier = cacheOf.get(store.server);
+  const earlier = caches.get(only);
   const cache = earlier?.version === version ? earlier : { version, entries: new Map() };
-  cacheOf.set(store.server, cache);
+  caches.set(only, cache);
   const known = cache.entries.get(key) as Promise<Readonly<T>> | undefined;
   if (known) return known;
   dropOldest(cache.entries);
@@ -50,8 +53,7 @@ export async function cachedAs<T extends object>(
   { key, version }: { key: string; version: string },
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
-  const entries = versionedOf.get(store.server) ?? new Map<string, Versioned>();
-  versionedOf.set(store.server, entries);
+  const entries = versionedOf(store);
   const known = entries.get(key);
   if (known?.version === version) return known.making as Promise<Readonly<T>>;
   entries.delete(key);

@@ -6,7 +6,8 @@
  * `sessionsOfUserId` when an SSH session of theirs opened or ended, `requestsOfUserId` when what they ask for changed.
  * `ofService` when what the service says of itself changed, beside the database, `closingSessionId` when the server that has an
  * SSH session is to close it.
- * `everything`: this server may have missed what others changed, so that all that it keeps or watches counts as changed.
+ * `everything`: this server may have missed what others changed, so that all that it keeps or watches counts as changed;
+ * `wentBack` with it where the database has lost commits, so that versions and generations come again.
  */
 export type Change =
   | { userId: string }
@@ -18,7 +19,7 @@ export type Change =
   | { requestsOfUserId: string; inOrganizationId: string }
   | { ofService: true }
   | { closingSessionId: string }
-  | { everything: true };
+  | { everything: true; wentBack?: true };
 
 /** Whether this server wrote it, or another one of the same database. */
 export interface ChangeOrigin {
@@ -41,6 +42,7 @@ const fields: Record<Field, 'string' | 'boolean'> = {
   ofService: 'boolean',
   closingSessionId: 'string',
   everything: 'boolean',
+  wentBack: 'boolean',
 };
 
 /**

@@ -175,11 +175,13 @@ function announcements(others: Connections['others'], log: Logger | undefined) {
   const { received, ...messages } = createMessages(others, failed);
   others?.listen({
     onChanges(changes) {
-      try {
-        events.emit('change', changes, { from: 'elsewhere' });
-      } catch (error) {
-        // What another server did must not end this one.
-        failed('changes', error);
+      for (const listener of events.listeners('change') as ChangeListener[]) {
+        try {
+          listener(changes, { from: 'elsewhere' });
+        } catch (error) {
+          // What another server did must not end this one, nor what the other listeners do.
+          failed('changes', error);
+        }
       }
     },
     onMessage: received,

@@ -5,6 +5,7 @@
 import type { Manifest, ManifestAccount } from '../domain/manifest.ts';
 import { homeOf } from '../domain/username.ts';
 import type { Reader, Store } from './index.ts';
+import { createKept } from './kept.ts';
 import { prepared } from './prepared.ts';
 import { findSchedulerState } from './slurm-configurations.ts';
 
@@ -14,21 +15,22 @@ interface Accounts {
   accounts: readonly ManifestAccount[];
 }
 
-/** By what reads: the store of a lease is another store of the same database. */
-const kept = new WeakMap<Reader, Map<string, Accounts>>();
+/** By organization. */
+const keptOf = createKept<Accounts>();
 /** Rows read in one go: few enough to take a few milliseconds. */
 const pageSize = 250;
 
 /** The accepted list as a driver applies it; undefined while the newest one is not accepted. */
 export async function findManifest(store: Store, clusterId: string): Promise<Manifest | undefined> {
+  const kept = keptOf(store);
   let list = await findAccepted(store.read, clusterId);
   if (!list) return undefined;
-  let found = keptOf(store).get(list.organization_id);
+  let found = kept.get(list.organization_id);
   if (found?.version !== list.version) {
     // List and accounts of the same moment.
     [list, found] = await store.readSnapshot(async (db) => {
       const current = await findAccepted(db, clusterId);
-      return [current, current && (await findAccounts(store, db, current.organization_id, current.version))];
+      return [current, current && (await findAccounts(kept, db, current.organization_id, current.version))];
     });
   }
   if (!list || !found) return undefined;
@@ -41,12 +43,6 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
     listVersion: list.version,
     accounts: found.accounts,
   };
-}
-
-function keptOf({ read }: Store): Map<string, Accounts> {
-  const known = kept.get(read) ?? new Map<string, Accounts>();
-  kept.set(read, known);
-  return known;
 }
 
 /** A cluster's newest list with the version of whom it names; undefined while it is not accepted. */
@@ -67,19 +63,19 @@ const acceptedOf = prepared((db, clusterId: string) =>
 
 /** The accounts of the version that stands; undefined while one of them has no number yet. */
 async function findAccounts(
-  store: Store,
+  kept: Map<string, Accounts>,
   db: Reader,
   organizationId: string,
   version: number,
 ): Promise<Accounts | undefined> {
-  const before = keptOf(store).get(organizationId);
+  const before = kept.get(organizationId);
   if (before?.version === version) return before;
   const accounts = before
     ? await changedAccounts(db, organizationId, before)
     : await allAccounts(db, organizationId);
   if (!accounts) return undefined;
   const found = { version, accounts };
-  keptOf(store).set(organizationId, found);
+  kept.set(organizationId, found);
   return found;
 }
 

@@ -7,6 +7,7 @@ import type { Lab } from '../../src/domain/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
 import { problemsOfServers } from '../../src/domain/server-problems.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import type { ChangeListener } from '../../src/store/changes.ts';
 import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters.ts';
 import type { Store } from '../../src/store/index.ts';
 import { type Lease, LeaseLostError } from '../../src/store/leases.ts';
@@ -101,6 +102,34 @@ test('a server that cannot say that it is there gives up what it does, and begin
   );
   await leave();
   assert.notEqual(duty.seen.at(-1), 'begin');
+});
+
+test('where the database lost commits, what is done is begun again with higher tokens', async () => {
+  await using all = await joining();
+  const base = asServer(all.store);
+  const listeners = new Set<ChangeListener>();
+  const own: Store = {
+    ...base,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  const { leases, stop } = await all.join('one', { own });
+  const duty = noting();
+  leases.want('a', duty);
+  const tokens = (wanted: number) =>
+    eventually(
+      async () => duty.tokens,
+      ({ length }) => length === wanted,
+    );
+  await tokens(1);
+  for (const tell of listeners) tell([{ everything: true, wentBack: true }], { from: 'elsewhere' });
+  const [first = 0, second = 0] = await tokens(2);
+  assert.ok(second > first);
+  assert.deepEqual(duty.seen, ['begin', 'lost', 'begin']);
+  await stop();
+  assert.equal(listeners.size, 0);
 });
 
 test('a server that was taken for gone is there again with what it takes next, and the other keeps what that took', async () => {

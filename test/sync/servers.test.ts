@@ -10,9 +10,11 @@ import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { revokeGrant } from '../../src/store/grants.ts';
 import type { Store } from '../../src/store/index.ts';
 import { type Lease, LeaseLostError } from '../../src/store/leases.ts';
+import { listManagedHosts } from '../../src/store/managed-hosts.ts';
 import { findObservation } from '../../src/store/observations.ts';
 import { listServers } from '../../src/store/servers.ts';
 import { createSshKey } from '../../src/store/ssh-keys.ts';
+import { openHostRecord } from '../../src/sync/drivers/slurm/host-record.ts';
 import {
   type KubernetesDriver,
   type SlurmDriver,
@@ -305,4 +307,28 @@ test('what a server that stood still would bind late is not bound, and what was 
     ([error]) => error instanceof LeaseLostError,
   );
   assert.deepEqual([cluster.bound, new Set(cluster.applied)], [[], new Set(['two'])]);
+});
+
+test('which hosts have something of ours is written as what must not be lost, many at once', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const cluster = await store.read.selectFrom('clusters').select('id').executeTakeFirstOrThrow();
+  const flushes: boolean[] = [];
+  const noting: Store = {
+    ...store,
+    write(body, options = { flush: true }) {
+      flushes.push(options.flush);
+      return store.write(body, options);
+    },
+  };
+  const record = await openHostRecord(noting, cluster.id);
+  for (let i = 0; i < 150; i++) record.add({ address: `node-${i}`, roles: new Set(), nodes: [] });
+  record.remove('node-7');
+  await eventually(
+    () => listManagedHosts(store.read, cluster.id),
+    (hosts) => hosts.length === 149,
+  );
+  assert.ok(flushes.length < 10 && flushes.every((flush) => flush));
+  const again = await openHostRecord(store, cluster.id);
+  assert.equal(again.left([]).length, 149);
 });

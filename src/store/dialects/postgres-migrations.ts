@@ -9,7 +9,7 @@ import type { Schema } from '../schema.ts';
 import type { Connect } from './postgres-connect.ts';
 import { MovedAway } from './postgres-fault.ts';
 import { kyselyOn } from './postgres-kysely.ts';
-import type { Listening } from './postgres-others.ts';
+import { channelTable, type Listening } from './postgres-others.ts';
 import type { Result, Session } from './postgres-session.ts';
 import {
   asRefusal,
@@ -65,6 +65,8 @@ async function prepareVersion(session: Session, { isCopying }: StartOptions): Pr
   if (!table?.is) await session.script(versionTable);
   else if (!isCopying && (await ask('select true as is from store_version')).length === 0)
     throw new MovedAway('invalid_state');
+  const [channel] = await ask(`select to_regclass('store_channel') is not null as is`);
+  if (!channel?.is) await session.script(channelTable());
 }
 
 /** Waits for the other server that has it, if there is one, but no longer than this one is to start. */
@@ -77,10 +79,21 @@ async function takeLock(session: Session, { log, stopping }: StartOptions): Prom
     const late = setTimeout(() => session.destroy(), answerMs);
     const { rows } = await session.query(question).finally(() => clearTimeout(late));
     if ((rows as { taken: boolean }[])[0]?.taken) return;
-    if (performance.now() - began > silentMs)
-      away?.say('Another server is bringing the database up to date (an advisory lock in pg_locks).');
+    if (away && performance.now() - began > silentMs) away.say(await whoHoldsIt(session));
     await waitUnlessStopped(retryMs, stop);
   }
+}
+
+/** Any role that may connect can have an advisory lock, so that whose it is tells whether it is a server's. */
+async function whoHoldsIt(session: Session): Promise<string> {
+  const { rows } = await session.query(`
+    select a.pid, a.usename as role from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.granted and l.classid = ${lockClass} and l.objsubid = 2
+      and l.objid::bigint = hashtext(current_schema())::bigint & 4294967295
+      and l.database = (select oid from pg_database where datname = current_database())`);
+  const [holder] = rows as { pid: number; role: string | null }[];
+  const whose = holder ? `; process ${holder.pid} of the role ${holder.role} has it` : '';
+  return `Another server is bringing the database up to date (an advisory lock in pg_locks${whose}).`;
 }
 
 function kyselyFor(session: Session, notifying: Listening['notifying']): Kysely<Schema> {

@@ -4,17 +4,24 @@
  *
  * Each commit notifies with its version, so that one that is missed is found: by the next one, or by asking every 5 s for
  * the version that the database has. Whoever missed some, or listens again, counts everything as changed.
+ *
+ * PostgreSQL knows no rights on notifications: whoever may connect may listen and send. So the channel has a name that only who
+ * may read our tables knows, and no text of a statement has it.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../lib/log.ts';
 import { type Change, readChanges } from '../changes.ts';
 import type { Others } from './dialect.ts';
 import { type Connect, quote } from './postgres-connect.ts';
+import { PostgresError } from './postgres-fault.ts';
 import { lastRow, type Session } from './postgres-session.ts';
 
 export interface ListeningOptions {
   serverId: string;
-  channel: string;
   connect: Connect;
+  log?: Logger | undefined;
   /** The database says nothing any more, or what it is cannot be written to. */
   onSilence(): void;
 }
@@ -28,6 +35,18 @@ const longestRetryMs = 2_000;
 const mostBytes = 7_000;
 /** What changes more than fits into these counts as everything. */
 const mostParts = 16;
+
+/** What makes the table with the channel's name, where it is not there. */
+export function channelTable(): string {
+  const name = `andromeda_${randomBytes(20).toString('hex')}`;
+  return `
+    create table if not exists store_channel (one bigint primary key check (one = 1), name text not null);
+    insert into store_channel values (1, ${quote(name)}) on conflict do nothing`;
+}
+
+const listen = `
+  do $$ begin execute format('listen %I', (select name from store_channel)); end $$;
+  select version from store_version`;
 
 const everything: readonly Change[] = [{ everything: true }];
 
@@ -49,6 +68,10 @@ export class Listening {
   #heard = 0;
   /** The version that the database had when it was last asked. */
   #asked = 0;
+  /** The newest one that is known to have been committed. */
+  #committed = 0;
+  /** Commits were lost, of which nobody was told yet. */
+  #hasGoneBack = false;
 
   constructor(options: ListeningOptions) {
     this.#options = options;
@@ -56,19 +79,20 @@ export class Listening {
 
   /** Resolves when it listens. Throws where it cannot. */
   async begin(): Promise<void> {
-    const { connect, channel } = this.#options;
-    const session = await connect({
+    const session = await this.#options.connect({
       use: 'listening',
       onNotification: (text) => this.#receive(text),
       onEnd: () => void this.#reopen(),
     });
-    const listen = `listen "${channel}"; select version from store_version`;
+    const committed = this.#committed;
     const results = await session.script(listen).catch((error: unknown) => {
       session.destroy();
-      throw error;
+      throw isWithoutTable(error) ? ofAnotherVersion() : error;
     });
     this.#heard = lastRow<{ version: number }>(results)?.version ?? 0;
     this.#asked = this.#heard;
+    this.#hasGoneBack ||= this.#noteLost(this.#heard, committed);
+    this.committed(this.#heard);
     if (this.#closing.signal.aborted) return session.close();
     this.#session = session;
     void this.#watch(session);
@@ -90,13 +114,18 @@ export class Listening {
     return this.#notify({ s: this.#options.serverId, t: topic, b: body });
   }
 
+  /** Hears that a version was committed. */
+  committed(version: number): void {
+    this.#committed = Math.max(this.#committed, version);
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#session?.close();
   }
 
   #notify(payload: Payload & { c?: Change[] }): string {
-    return `select pg_notify(${quote(this.#options.channel)}, ${quote(JSON.stringify(payload))})`;
+    return `select pg_notify((select name from store_channel), ${quote(JSON.stringify(payload))})`;
   }
 
   #receive(text: string): void {
@@ -108,6 +137,7 @@ export class Listening {
     if (payload.v !== undefined) {
       if (payload.v > this.#heard + 1) this.#announceEverything();
       this.#heard = Math.max(this.#heard, payload.v);
+      this.committed(payload.v);
     }
     if (payload.s === this.#options.serverId) return;
     const changes = payload.c === undefined ? [] : readChanges(payload.c);
@@ -116,7 +146,22 @@ export class Listening {
   }
 
   #announceEverything(): void {
-    this.#listeners?.onChanges(everything);
+    const wentBack = this.#hasGoneBack;
+    this.#hasGoneBack = false;
+    this.#listeners?.onChanges(wentBack ? [{ everything: true, wentBack }] : everything);
+  }
+
+  /**
+   * Says that the database has lost what was committed: it was restored, or a standby took over that had not got it.
+   * `committed`: what was known to be so before it was asked. False where it has all, or where writes were ended.
+   */
+  #noteLost(version: number, committed: number): boolean {
+    if (version === 0 || version >= committed) return false;
+    const message =
+      'The database has lost the last writes, some of which were answered: it was restored, or a standby took over that had not got them. What this server kept of them is dropped.';
+    this.#options.log?.error('database.went_back', { version, committed, message });
+    this.#committed = version;
+    return true;
   }
 
   async #reopen(): Promise<void> {
@@ -131,6 +176,7 @@ export class Listening {
 
   async #watch(session: Session): Promise<void> {
     while ((await this.#wait(recheckMs)) && this.#session === session) {
+      const committed = this.#committed;
       const version = await askVersion(session);
       if (this.#session !== session) return;
       if (version === undefined) {
@@ -138,8 +184,12 @@ export class Listening {
         session.destroy();
         return;
       }
-      // What was committed a moment ago may be on its way; what was there the last time is not.
-      if (this.#asked > this.#heard) {
+      if (this.#noteLost(version, committed)) {
+        this.#heard = version;
+        this.#hasGoneBack = true;
+        this.#announceEverything();
+        // What was committed a moment ago may be on its way; what was there the last time is not.
+      } else if (this.#asked > this.#heard) {
         this.#heard = this.#asked;
         this.#announceEverything();
       }
@@ -151,6 +201,17 @@ export class Listening {
   #wait(ms: number): Promise<boolean> {
     return wait(ms, true, { signal: this.#closing.signal, ref: false }).catch(() => false);
   }
+}
+
+function isWithoutTable(error: unknown): boolean {
+  return error instanceof PostgresError && error.sqlState === '42P01';
+}
+
+function ofAnotherVersion(): DomainError {
+  return new DomainError(
+    'invalid_state',
+    'The database is not as this version has it: it is of a server of another version. Start a server of this version first.',
+  );
 }
 
 /** The database's version; undefined where it does not answer, or is a standby by now. */

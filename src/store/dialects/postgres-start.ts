@@ -174,24 +174,27 @@ export async function requireUsable(
     );
   const offMs = Math.round(state.now - (before + after) / 2);
   if (Math.abs(offMs) >= clockLimitMs) log?.warn('database.clock', { differsMs: offMs });
+  if (state.isOpen)
+    log?.warn('database.open', {
+      message: `Every role of this PostgreSQL may connect to the database, and can hold up servers that start there, or make locks and waits that no right is needed for. Take that away: grant connect, temporary on database "${target.database}" to "${target.user}"; revoke connect, temporary on database "${target.database}" from public`,
+    });
   if (state.standbys === '' || state.commit === 'off' || state.commit === 'local')
     log?.warn('database.standby', { synchronousStandbys: state.standbys, synchronousCommit: state.commit });
 }
 
 /** The schema that tables are made in; the one that the URL names is made where it is missing. */
-export async function prepareSchema(session: Session, target: PostgresTarget): Promise<string> {
+export async function prepareSchema(session: Session, target: PostgresTarget): Promise<void> {
   const ask = async () => {
     const { rows } = await session.query('select current_schema() as schema');
     return (rows as { schema: string | null }[])[0]?.schema ?? undefined;
   };
   const found = await ask();
-  if (found !== undefined) return found;
+  if (found !== undefined) return;
   if (target.schema === undefined) throw unusable(target, 'it has no schema for tables', 'invalid_state');
   // Two that make it at once would fail each other.
   await session.script(
     `select pg_advisory_xact_lock(${schemaLock}); create schema if not exists "${target.schema.replaceAll('"', '""')}"`,
   );
-  return target.schema;
 }
 
 interface State {
@@ -203,6 +206,8 @@ interface State {
   now: number;
   standbys: string;
   commit: string;
+  /** Whether whoever has any role there may connect. */
+  isOpen: boolean;
 }
 
 // Versions differ in what they say of the provider of a collation.
@@ -212,6 +217,7 @@ const question = `
     to_jsonb(d) ->> 'datlocprovider' as provider,
     coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale') as locale,
     extract(epoch from clock_timestamp())::float8 * 1000 as now,
+    has_database_privilege('public', d.oid, 'connect') as "isOpen",
     current_setting('synchronous_standby_names') as standbys, current_setting('synchronous_commit') as commit
   from pg_database d where datname = current_database()`;
 

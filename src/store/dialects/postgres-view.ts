@@ -86,8 +86,8 @@ async function listObjects(rows: <Row>(sql: string) => Promise<Row[]>): Promise<
     if (known) known.push(column);
     else tables.set(name, [column]);
   }
-  // The lock of writes, which only this engine has.
-  tables.delete('store_version');
+  // The lock of writes, and the channel to the others, which only this engine has.
+  for (const name of ['store_version', 'store_channel']) tables.delete(name);
   const names = async (sql: string) => new Set((await rows<{ name: string }>(sql)).map(({ name }) => name));
   return { tables, indexes: await names(indexes), triggers: await names(triggers) };
 }

@@ -37,12 +37,14 @@ export interface WritesOptions {
   connect: Connect;
   notifying: Listening['notifying'];
   heldUp: HeldUp;
+  onCommitted(version: number): void;
 }
 
 export class Writes {
   readonly #connect: Connect;
   readonly #notifying: Listening['notifying'];
   readonly #heldUp: HeldUp;
+  readonly #onCommitted: WritesOptions['onCommitted'];
   readonly #writer: Kysely<Schema>;
   #session: Session | undefined;
   #incarnation = '';
@@ -51,10 +53,11 @@ export class Writes {
   /** A standby that was waited for in vain: the commit is on this server alone. */
   #isAlone = false;
 
-  constructor({ connect, notifying, heldUp }: WritesOptions) {
+  constructor({ connect, notifying, heldUp, onCommitted }: WritesOptions) {
     this.#connect = connect;
     this.#notifying = notifying;
     this.#heldUp = heldUp;
+    this.#onCommitted = onCommitted;
     this.#writer = kyselyOn({
       acquire: () => this.#acquire(),
       begin: () => begin(of(this.#write)),
@@ -134,9 +137,11 @@ export class Writes {
     if (write.isBroken) throw new PostgresError('a statement of the transaction failed', { isLost: false });
     write.isCommitting = true;
     const cause = await this.#tryCommit(write);
-    if (cause === undefined) return;
-    const outcome = await outcomeOf(write, this.#connect);
-    if (outcome === 'committed') return;
+    const outcome = cause === undefined ? 'committed' : await outcomeOf(write, this.#connect);
+    if (outcome === 'committed') {
+      this.#onCommitted(write.version);
+      return;
+    }
     if (outcome === undefined) throw new CommitInDoubt(cause);
     write.isCommitting = false;
     throw cause;

@@ -2,7 +2,6 @@
  * PostgreSQL, which several servers share: one connection for writing (`postgres-writes.ts`), a few for reading
  * (`postgres-reads.ts`), and one that listens to what the others tell (`postgres-others.ts`). Each is made when it is needed, and again where it is lost.
  */
-import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type PostgresTarget, parsePostgresUrl } from '../../lib/postgres-url.ts';
 import type { Connections } from './dialect.ts';
@@ -47,24 +46,19 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   const target = parsePostgresUrl(url);
   const connect = createConnector(target);
   const first = await connectFirst(connect, target, options);
-  let schema: string;
   try {
     await requireUsable(first, target, options.log);
-    schema = await prepareSchema(first, target);
+    await prepareSchema(first, target);
   } catch (error) {
     throw asRefusal(error, target);
   } finally {
     await first.close();
   }
-  return serving(schema, connect, { ...options, target });
+  return serving(connect, { ...options, target });
 }
 
 /** Once it can be used. */
-function serving(
-  schema: string,
-  connect: Connect,
-  options: PostgresOptions & { target: PostgresTarget },
-): Connections {
+function serving(connect: Connect, options: PostgresOptions & { target: PostgresTarget }): Connections {
   const pools: Pool[] = [];
   const connectAnyway: Connect = (one) => connectCrowded(connect, one, pools);
   function poolFor(use: ConnectOptions['use'], size: number): Pool {
@@ -82,14 +76,18 @@ function serving(
   const forMessages = poolFor('messages', sizes.messages);
   const listening = new Listening({
     ...options,
-    channel: channelOf(schema),
     connect: connectAnyway,
     onSilence() {
       for (const one of [...pools, writes]) one.endIfSilent(silentMs);
     },
   });
   const notifying: Listening['notifying'] = (...commit) => listening.notifying(...commit);
-  const writes = new Writes({ connect: connectAnyway, notifying, heldUp });
+  const writes = new Writes({
+    connect: connectAnyway,
+    notifying,
+    heldUp,
+    onCommitted: (version) => listening.committed(version),
+  });
   const forService = readingFor('service');
   return {
     ...forService,
@@ -127,9 +125,4 @@ async function connectCrowded(
     await wait(restMs + crowdedMs);
     return connect(options);
   }
-}
-
-/** Of a schema; a database has its own channels. */
-function channelOf(schema: string): string {
-  return `andromeda_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`;
 }

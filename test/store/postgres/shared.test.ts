@@ -1,21 +1,26 @@
 /** Several stores on one PostgreSQL: what each hears of the others, and what opening one asks of the database. */
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { findBreak } from '../../../src/domain/audit.ts';
 import { serverLifeMs } from '../../../src/domain/server.ts';
 import { createAdapter } from '../../../src/identity/issuer/adapter.ts';
 import { repeatSeconds } from '../../../src/identity/issuer/rotation.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { updateListedUsers } from '../../../src/store/access-list-users.ts';
+import { acceptAccessLists, createAccessList } from '../../../src/store/access-lists.ts';
 import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
-import { cached } from '../../../src/store/cache.ts';
+import { cached, cachedAs } from '../../../src/store/cache.ts';
 import { type Change, readChanges } from '../../../src/store/changes.ts';
 import { openStore, type Store } from '../../../src/store/index.ts';
 import { createInstallation } from '../../../src/store/installation.ts';
 import { renewLeases, takeLeases } from '../../../src/store/leases.ts';
+import { findManifest } from '../../../src/store/manifests.ts';
+import { findOrganizationBySlug } from '../../../src/store/organizations.ts';
 import { systemUserId } from '../../../src/store/people.ts';
 import { enterServer } from '../../../src/store/servers.ts';
-import { eventually, physics } from '../../support/app.ts';
+import { alpha, eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { letPass } from '../../support/servers.ts';
@@ -214,7 +219,7 @@ test('a server whose listening connection was lost listens again, and counts eve
   const heard: Change[] = [];
   b.onChange((changes) => void heard.push(...changes));
   await postgres.query(
-    "select pg_terminate_backend(pid) from pg_stat_activity where query ~ '^(listen|select version, pg_is_in_recovery)'",
+    "select pg_terminate_backend(pid) from pg_stat_activity where query ~ '^\\s*(do |select version, pg_is_in_recovery)'",
   );
   await eventually(
     async () => heard.some((change) => 'everything' in change),
@@ -277,8 +282,11 @@ test('notifications of whatever form end no server, and it hears of what follows
   await using opened = await openStores(2);
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];
+  // Who throws keeps nothing from those behind it.
   b.onChange((changes) => {
     if (changes.some((change) => 'userId' in change && change.userId === 'odd')) throw new Error('odd');
+  });
+  b.onChange((changes) => {
     heard.push(...changes);
   });
   b.messages.on('greeting', () => {
@@ -294,18 +302,127 @@ test('notifications of whatever form end no server, and it hears of what follows
     JSON.stringify({ s: another, c: [{ userId: 'odd' }] }),
     JSON.stringify({ s: another, t: 'greeting', b: {} }),
   ];
-  // As the engine names it.
-  const channel = `andromeda_${createHash('sha256').update(opened.schema).digest('hex').slice(0, 16)}`;
+  const channel = await channelOf(opened.schema);
   for (const payload of payloads) await postgres.query('select pg_notify($1, $2)', [channel, payload]);
   await eventually(
     async () => heard,
-    (changes) => changes.some((change) => 'everything' in change),
+    (changes) =>
+      changes.some((change) => 'everything' in change) &&
+      changes.some((change) => 'userId' in change && change.userId === 'odd'),
   );
   await a.write(async (tx) => tx.changed({ userId: 'user_after' }));
   await eventually(
     async () => heard,
     (changes) => changes.some((change) => 'userId' in change && change.userId === 'user_after'),
   );
+});
+
+async function channelOf(schema: string): Promise<string> {
+  const [row] = await postgres.query<{ name: string }>(`select name from ${schema}.store_channel`);
+  return row?.name ?? '';
+}
+
+test('a role without rights learns the name of no channel: it is in a table, and in no statement', {
+  skip,
+}, async () => {
+  await using opened = await openStores(2);
+  const [a, b] = opened.stores as [Store, Store];
+  let heard = 0;
+  b.messages.on('greeting', () => void heard++);
+  await a.write(async (tx) => tx.changed({ userId: 'user_1' }));
+  await a.messages.send('greeting', {});
+  await eventually(
+    async () => heard,
+    (count) => count > 0,
+  );
+  const channel = await channelOf(opened.schema);
+  assert.match(channel, /^andromeda_[0-9a-f]{40}$/);
+  const said = await postgres.query('select pid from pg_stat_activity where position($1 in query) > 0', [
+    channel,
+  ]);
+  assert.deepEqual(said, []);
+  await postgres.query(`create role stranger login; grant usage on schema ${opened.schema} to stranger`);
+  const stranger = new pg.Client({ host: postgres.directory, user: 'stranger', database: 'andromeda' });
+  await stranger.connect();
+  try {
+    await assert.rejects(
+      stranger.query(`select name from ${opened.schema}.store_channel`),
+      /permission denied/,
+    );
+  } finally {
+    await stranger.end();
+  }
+});
+
+const manifestOf = async (store: Store) => {
+  const manifest = await findManifest(store, alpha);
+  return Object.fromEntries((manifest?.accounts ?? []).map(({ username, shell }) => [username, shell]));
+};
+
+/** The next version of an organization's list, in which a person has another shell. */
+const giveShell = (store: Store, organizationId: string, username: string, shell: string) =>
+  store.write(async ({ db }) => {
+    const { version } = await db
+      .updateTable('organization_access_lists')
+      .set((eb) => ({ version: eb('version', '+', 1) }))
+      .where('org_id', '=', organizationId)
+      .returning('version')
+      .executeTakeFirstOrThrow();
+    await db
+      .updateTable('access_list_users')
+      .set({ shell, since_version: version })
+      .where('username', '=', username)
+      .where('until_version', 'is', null)
+      .execute();
+    return version;
+  });
+
+test('where the database lost commits under a running server, it says so, and keeps nothing by their versions', {
+  skip,
+}, async (t) => {
+  using directory = temporaryDirectory();
+  await postgres.query("create database went template template0 locale 'C'");
+  const lines: { event: string; version?: number; committed?: number }[] = [];
+  const log = createLogger('info', (line) => void lines.push(JSON.parse(line)));
+  const open = () =>
+    openStore(directory.path, { database: postgres.url().replace('/andromeda?', '/went?'), log });
+  const before = await open();
+  let organizationId = '';
+  try {
+    await createInstallation(before, physics, 'test');
+    organizationId = (await findOrganizationBySlug(before.read, 'physics'))?.id ?? '';
+    await createAccessList(before, { id: alpha, organizationId, desiredGeneration: 1 });
+    await updateListedUsers(before, organizationId);
+    await acceptAccessLists(before, organizationId);
+  } finally {
+    await before.close();
+  }
+  await postgres.query('create database went_before template went');
+
+  const store = await open();
+  t.after(() => store.close());
+  const heard: Change[] = [];
+  store.onChange((changes) => void heard.push(...changes));
+  const first = await manifestOf(store);
+  const lost = await giveShell(store, organizationId, 'ada', '/bin/lost');
+  assert.deepEqual(await manifestOf(store), { ...first, ada: '/bin/lost' });
+  const list = () => cachedAs(store, { key: 'members', version: '7' }, async () => ({}));
+  const known = await list();
+  assert.equal(await list(), known);
+
+  await postgres.query('alter database went allow_connections false');
+  await postgres.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'went'");
+  await postgres.query('alter database went rename to went_lost');
+  await postgres.query('alter database went_before rename to went');
+  await eventually(
+    async () => heard,
+    (changes) => changes.some((change) => 'wentBack' in change),
+  );
+  const line = lines.find(({ event }) => event === 'database.went_back');
+  assert.equal((line?.committed ?? 0) - (line?.version ?? 0), 1);
+  assert.equal(await giveShell(store, organizationId, 'bob', '/bin/new'), lost);
+  assert.deepEqual(await manifestOf(store), { ...first, bob: '/bin/new' });
+  assert.notEqual(await list(), known);
 });
 
 test('a refresh token that was used up answers again for its time on a server whose clock is another', {

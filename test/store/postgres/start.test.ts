@@ -60,6 +60,21 @@ test('a user without the right to make tables is told who has to own the databas
   await start(elsewhere('closed', 'norights'));
 });
 
+test('a database that any role may connect to is warned of', { skip }, async () => {
+  await postgres.query('create role owner login');
+  await postgres.query("create database open owner owner template template0 locale 'C'");
+  const said = async () => {
+    lines.length = 0;
+    await start(elsewhere('open', 'owner'));
+    return lines.filter(({ event }) => event === 'database.open').map(({ message = '' }) => message);
+  };
+  const [message = '', ...more] = await said();
+  assert.deepEqual(more, []);
+  const statements = /Take that away: (.*)$/.exec(message)?.[1] ?? '';
+  await postgres.query(statements);
+  assert.deepEqual(await said(), []);
+});
+
 test('a database that takes no writes is refused in words', { skip }, async () => {
   await postgres.query("create database fixed template template0 locale 'C'");
   await postgres.query('alter database fixed set default_transaction_read_only = on');
@@ -197,7 +212,12 @@ test('while another server brings the schema up to date, one waits, says so, and
     );
     await eventually(
       async () => lines,
-      (all) => all.some(({ message }) => message?.includes('Another server is bringing the database')),
+      (all) =>
+        all.some(({ message }) =>
+          /Another server is bringing the database .*; process \d+ of the role postgres has it/.test(
+            message ?? '',
+          ),
+        ),
     );
     stopping.resolve();
     await stopped;

@@ -34,15 +34,21 @@ export function createHostRecord(file: string): HostRecord {
   });
 }
 
+/** A transaction's: each waits for the disk, and for the standby, once. */
+const mostAtOnce = 100;
+
 /** The record in the database. What cannot be written at the moment is written with the next change. */
 export async function openHostRecord(store: Store, clusterId: string): Promise<HostRecord> {
   const known = (await listManagedHosts(store.read, clusterId)).map(({ host }) => JSON.parse(host) as Line);
   const unwritten = new Map<string, string | undefined>();
   let writing = Promise.resolve();
   async function write() {
-    for (const [address, host] of unwritten) {
-      await store.write((tx) => noteManagedHost(tx, clusterId, { address, host }), { flush: false });
-      if (unwritten.get(address) === host) unwritten.delete(address);
+    while (unwritten.size > 0) {
+      const some = [...unwritten].slice(0, mostAtOnce);
+      await store.write(async (tx) => {
+        for (const [address, host] of some) await noteManagedHost(tx, clusterId, { address, host });
+      });
+      for (const [address, host] of some) if (unwritten.get(address) === host) unwritten.delete(address);
     }
   }
   return recordOf(known, (lines, address) => {
