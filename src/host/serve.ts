@@ -29,13 +29,14 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
       ? await serveDemo(options.data ?? './data')
       : await serveFile(options.config ?? '', signals);
     messages = served.messages;
-    const name = await lastSignal(signals, options, messages);
+    const name = await lastSignal(signals, options, served);
     if (name === 'SIGHUP') await reload(served, signals);
     else await stop(served, name);
     return 0;
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    const isStopped = error instanceof StoppedError;
+    const isStopped =
+      error instanceof StoppedError || (signals.isStopping && error.code === 'service_unavailable');
     const status = isStopped ? 0 : statusOf(error);
     if (isStopped) messages.stopped(error.message);
     else messages.failed(error, status);
@@ -49,7 +50,7 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
 async function lastSignal(
   signals: Signals,
   { config }: ServeOptions,
-  messages: Messages,
+  { app, messages }: Served,
 ): Promise<NodeJS.Signals> {
   for (;;) {
     const name = await signals.next();
@@ -57,7 +58,7 @@ async function lastSignal(
     const isHangUp = config === undefined || process.stderr.isTTY;
     if (name !== 'SIGHUP' || isHangUp) return name === 'SIGHUP' ? 'SIGTERM' : name;
     // A new program that hangs must not hold up a stop.
-    const refusal = await Promise.race([refusalToReload(config), signals.stopping]);
+    const refusal = await Promise.race([refusalToReload(config, app.store.server), signals.stopping]);
     if (signals.isStopping) continue;
     if (refusal === undefined) return name;
     messages.notReloaded(refusal);
@@ -68,7 +69,7 @@ async function stop({ app, messages, supervision }: Served, name: string): Promi
   messages.stopping(name);
   supervision?.stopping();
   // Everything on disk is whole at any instant, so a part that hangs is left behind rather than waited for.
-  setTimeout(
+  const late = setTimeout(
     () => {
       messages.leaving();
       process.exit(1);
@@ -76,7 +77,10 @@ async function stop({ app, messages, supervision }: Served, name: string): Promi
     stopLimitMs + app.lingerMs + app.drainMs,
   ).unref();
   await app[Symbol.asyncDispose]();
+  clearTimeout(late);
   messages.stopped();
+  // A reload that was under way may still wait for the database, or for a program that hangs.
+  setTimeout(() => process.exit(0), stopLimitMs).unref();
 }
 
 /** Returns only where it was asked to stop meanwhile. */

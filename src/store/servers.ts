@@ -154,6 +154,11 @@ function settingsOf(text: string | null): ServerSettings {
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
+/** The name of a server, also of one that is gone for a while; undefined where it is not written down. */
+export async function findServer(db: Reader, id: string): Promise<string | undefined> {
+  return (await db.selectFrom('servers').select('name').where('id', '=', id).executeTakeFirst())?.name;
+}
+
 /** The names of the other servers that are there. */
 export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
   if (server.isAlone) return [];

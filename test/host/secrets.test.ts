@@ -1,10 +1,11 @@
 /** Two servers on one real PostgreSQL: the same keys, changes of them known to both, and what protects them. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { decodeProtectedHeader } from 'jose';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { type App, startApp } from '../../src/app/index.ts';
 import { readConfig } from '../../src/config/index.ts';
 import { checkSharedSettings, sharedConfig } from '../../src/host/shared-findings.ts';
@@ -236,4 +237,82 @@ test('check and doctor say what a shared database lacks, and what is in it that 
     second,
     /^wrong secrets audit, gateway-client, gateway-host, issuer are gone from the database/m,
   );
+});
+
+test('a reload that would open no database, another one, or not its secrets, changes nothing', {
+  skip,
+  timeout: 120_000,
+}, async (t) => {
+  const { at, one } = await prepare(t);
+  const key = makeSecretsKey();
+  writeFileSync(at('secrets.key'), key, { mode: 0o600 });
+  const settings = parse(readFileSync(one.file, 'utf8'));
+  const child = spawn('scripts/andromeda', ['serve', '--config', one.file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (part) => {
+    log += part;
+  });
+  const messagesOf = (event: string) =>
+    log
+      .split('\n')
+      .filter((line) => line.includes(`"event":"${event}"`))
+      .map((line): string => JSON.parse(line).message);
+  const until = (event: string, times: number) =>
+    eventually(
+      async () => messagesOf(event).length,
+      (count) => count === times || child.exitCode !== null,
+      60_000,
+    );
+  const isServed = () =>
+    fetch(`http://127.0.0.1:${one.business}/readyz`).then(
+      () => true,
+      () => false,
+    );
+  await until('serve.ready', 1);
+  let refused = 0;
+  async function refusedFor(why: RegExp, changed: object) {
+    writeFileSync(one.file, stringify({ ...settings, ...changed }));
+    child.kill('SIGHUP');
+    await until('serve.reload.refused', ++refused);
+    assert.match(messagesOf('serve.reload.refused').at(-1) ?? log, why);
+    assert.equal(await isServed(), true);
+  }
+  writeFileSync(at('secrets.key'), makeSecretsKey());
+  await refusedFor(/^Not reloaded: .*secrets\.key/, {});
+  writeFileSync(at('secrets.key'), key);
+  await refusedFor(/does not know this server/, { database: postgres.url({ schema: 'nothing' }) });
+  await refusedFor(/database "andromedb" does not exist/, {
+    database: postgres.url().replace('/andromeda', '/andromedb'),
+  });
+  await refusedFor(/name no database any more/, {
+    database: undefined,
+    secretsKeyFile: undefined,
+  });
+  await postgres.stop();
+  try {
+    await refusedFor(/cannot be used/, {});
+  } finally {
+    await postgres.start();
+  }
+  await eventually(
+    async () => (await fetch(`http://127.0.0.1:${one.business}/readyz`)).status,
+    (status) => status === 200,
+    30_000,
+  );
+  child.kill('SIGHUP');
+  await until('serve.ready', 2);
+  assert.equal(child.exitCode, null, log);
+
+  await postgres.stop();
+  try {
+    child.kill('SIGHUP');
+    child.kill('SIGTERM');
+    assert.equal(await exited, 0, log);
+  } finally {
+    await postgres.start();
+  }
 });
