@@ -48,10 +48,13 @@ export function migrateDatabase(
 }
 
 function summaryOf(
-  { from, to, tables, rows, auditEntries, secrets, mended }: Copied,
+  { from, to, tables, rows, auditEntries, secrets, mended, isRepeated }: Copied,
   { isEnded }: { isEnded: boolean },
 ): string {
-  return `${to} has all of ${from}: ${rows} rows of ${tables} tables, counted on both sides,
+  const [has, checked] = isRepeated
+    ? ['was moved already, and has', 'compared one by one']
+    : ['has', 'counted on both sides'];
+  return `${to} ${has} all of ${from}: ${rows} rows of ${tables} tables, ${checked},
 ${auditEntries} entries of the audit trail, read through, and ${secrets} secrets.
 ${isEnded ? `${from} takes no writes any more: no server starts on it, and one that stood still meanwhile writes nothing there` : `${from} is as it was`}.
 ${mended.size > 0 ? mendedText(mended) : ''}`;

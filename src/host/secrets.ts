@@ -1,5 +1,5 @@
 /** `andromeda admin secrets`: the secrets in a database that servers share, and the key that they are encrypted with. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, readConfig } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
@@ -27,16 +27,7 @@ export interface RotateOptions extends SecretsOptions {
 export function newSecretsKey(path: string): Promise<number> {
   return runCommand(() => {
     const file = resolve(path);
-    try {
-      writeFileSync(file, makeSecretsKey(), { mode: 0o600, flag: 'wx', flush: true });
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== 'EEXIST') throw error;
-      throw new DomainError(
-        'invalid_state',
-        `${file} is there already, and is not replaced. Name another file.`,
-      );
-    }
+    writeNewFile(file, makeSecretsKey());
     const { keys } = readKeyFile(file);
     return `${file} holds a new key, ${keys[0].id}, of mode 0600.
 
@@ -46,6 +37,30 @@ Next:
   2. Have it belong to the service's account there (chown), and name it in the configuration: secretsKeyFile: ${file}
 `;
   });
+}
+
+/** Half of it, as on a full disk, is taken away again. */
+function writeNewFile(file: string, text: string): void {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, 'wx', 0o600);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw error;
+    throw new DomainError(
+      'invalid_state',
+      `${file} is there already, and is not replaced. Name another file.`,
+    );
+  }
+  try {
+    writeFileSync(descriptor, text, { flush: true });
+  } catch (error) {
+    rmSync(file, { force: true });
+    const message = `${file} cannot be written: ${(error as Error).message}. Nothing is left of it; repeat this when that is mended.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Prints names, versions and ages. Resolves to the exit status. */

@@ -3,11 +3,12 @@ import type { Config } from '../config/index.ts';
 import { DomainError } from '../domain/error.ts';
 import type { SecretsKeys } from '../lib/secrets-key.ts';
 import { type ServerView, viewPostgres } from '../store/engine.ts';
+import { refuseOther } from '../store/first-start.ts';
 import { inspectShared } from '../store/inspect-shared.ts';
 import { listGoneSecrets, listSecrets, missingSecretsKey, readSecrets } from '../store/secrets.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
 
-type SharedConfig = Pick<Config, 'secrets'> & { database: string };
+type SharedConfig = Pick<Config, 'dataDir' | 'secrets'> & { database: string };
 
 /** The configuration, where servers share a database. */
 export function sharedConfig(config: Config): SharedConfig | undefined {
@@ -36,6 +37,7 @@ async function* checkShared(
     yield ok('database', `${view.name} answers.`);
     yield* checkLock(view);
     const { isNew } = yield* checkSchema(view);
+    await refuseOther(isNew ? undefined : view.reader, view.name, config.dataDir);
     if (isNew) yield* checkNoSecrets(config);
     else yield* checkSecrets(config, view);
   } catch (error) {

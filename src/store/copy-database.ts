@@ -2,7 +2,7 @@
  * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
  * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { findBreak } from '../domain/audit.ts';
@@ -11,14 +11,16 @@ import { newId } from '../domain/id.ts';
 import { serverLifeMs } from '../domain/server.ts';
 import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import type { SecretsKeys } from '../lib/secrets-key.ts';
-import { listAuditEntries } from './audit.ts';
+import { findLastSeq, listAuditEntries } from './audit.ts';
 import { findCheckpoint } from './audit-heads.ts';
 import { createNulMender, type SignRedaction } from './copy-nul.ts';
-import { type CopyProgress, copyOrder, copyTables, findWrittenTable } from './copy-tables.ts';
+import { type CopyProgress, compareTables, copyOrder, copyTables, findWrittenTable } from './copy-tables.ts';
 import {
+  CommitInDoubt,
   type Connections,
   endWrites,
   engineNameOf,
+  isPostgresError,
   listTableShapes,
   openSqlite,
   type TableShape,
@@ -27,8 +29,9 @@ import {
 import { faultMessage } from './fault.ts';
 import type { Tx } from './index.ts';
 import { listManagedHosts, type ManagedHost, noteManagedHost } from './managed-hosts.ts';
-import { isMigrated, migrate } from './migrate.ts';
-import { openDataDir } from './open-data-dir.ts';
+import { isMigrated, listSteps, migrate } from './migrate.ts';
+import { migrations } from './migrations/index.ts';
+import { openDatabaseFile, openDataDir } from './open-data-dir.ts';
 import type { Schema } from './schema.ts';
 import { importSecret, readSecrets } from './secrets.ts';
 import { listServers } from './servers.ts';
@@ -59,6 +62,8 @@ export interface Copied {
   secrets: number;
   /** Rows with NUL in them, which PostgreSQL does not store, by table. */
   mended: ReadonlyMap<string, number>;
+  /** The target had all of it before. */
+  isRepeated?: boolean;
 }
 
 const databaseName = 'andromeda.db';
@@ -78,14 +83,13 @@ export async function copyToPostgres(
   const to = describePostgres(parsePostgresUrl(database));
   return withServer(options, async (target) => {
     if (!existsSync(file)) throw new DomainError('not_found', `There is no database ${file}.`);
-    const source = openSqlite(file);
+    const source = openDatabaseFile(file);
     try {
-      await source.migrating(async (db) => {
-        if (!(await isMigrated(db))) throw otherVersion(file);
-      });
+      await source.migrating((db) => requireThisVersion(db, file));
       const files = read();
-      const sign = signerOf(files.secrets);
-      return await copy({ source, target, options, from: file, to, sign }, async (tx) => {
+      const sides = { source, target, options, from: file, to, sign: signerOf(files.secrets) };
+      const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
+      return await copy(sides, found, async (tx) => {
         for (const [name, text] of files.secrets)
           await importSecret({ db: tx, now: Date.now() }, keys, name, text);
         for (const [clusterId, hosts] of files.managedHosts)
@@ -108,11 +112,10 @@ export async function copyToSqlite(
   const file = join(dataDir, databaseName);
   const from = describePostgres(parsePostgresUrl(database));
   return withServer(options, async (source) => {
-    if (existsSync(file))
-      throw new DomainError(
-        'invalid_state',
-        `There is a database ${file} already, perhaps from before. Move it away first: mv ${file} ${file}.before`,
-      );
+    if (existsSync(file)) return requireCopied({ source, keys, from, file });
+    refuseLeftLog(file);
+    // With a wrong key, nothing is copied.
+    await readSecrets(source.reader, keys);
     const staging = join(dataDir, '.migrate');
     // One that was interrupted has left it behind; nobody else is here.
     rmSync(staging, { recursive: true, force: true });
@@ -125,23 +128,22 @@ export async function copyToSqlite(
       const seen: { version?: number | undefined } = {};
       try {
         await target.migrating((db) => migrate(db, made));
-        copied = await copy(
-          { source, target, options, from, to: file, sign: undefined },
-          async (_tx, moment) => {
-            seen.version = await versionOf(moment);
-            return 0;
-          },
-        );
+        const sides = { source, target, options, from, to: file, sign: undefined };
+        copied = await copy(sides, undefined, async (_tx, moment) => {
+          seen.version = await versionOf(moment);
+          return 0;
+        });
       } finally {
         await target.close();
       }
       const content = await readFilesAndTables(source, keys);
       // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
-      await endWritesSince(seen.version, source, from);
+      if (seen.version !== undefined) await endWrites(source, seen.version);
       write(content);
       flush(made);
       renameSync(made, file);
       flush(dataDir);
+      await requireArrived(file, copied);
       return { ...copied, secrets: content.secrets.size };
     } finally {
       rmSync(staging, { recursive: true, force: true });
@@ -149,17 +151,78 @@ export async function copyToSqlite(
   });
 }
 
-/** `version`: of what was copied; undefined where writes were ended by a copying that was cut short later. */
-async function endWritesSince(version: number | undefined, source: Connections, from: string): Promise<void> {
-  if (version === undefined) return;
+/**
+ * Throws `invalid_state` where there is the log of a database that was moved away without it: SQLite would take what it holds for a
+ * part of the new one.
+ */
+function refuseLeftLog(file: string): void {
+  const log = `${file}-wal`;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0)
+    throw new DomainError(
+      'invalid_state',
+      `There is no database ${file}, but its log ${log}, with what was written last. It belongs beside that database, wherever that was moved to, under the same name with -wal: mv ${log} ${file}.before-wal. Nothing was copied.`,
+    );
+  for (const one of [log, `${file}-shm`]) rmSync(one, { force: true });
+}
+
+/** Reads the file again, at its place. */
+async function requireArrived(file: string, { auditEntries }: Copied): Promise<void> {
+  const database = openDatabaseFile(file);
   try {
-    await endWrites(source, version);
-  } catch (error) {
-    const fault = faultMessage(error);
-    if (fault === undefined) throw error;
-    throw new DomainError('service_unavailable', `${from} cannot be written: ${fault}. Repeat this.`, {
-      cause: error,
-    });
+    const seq = await findLastSeq(database.reader);
+    const first = (await findCheckpoint(database.reader))?.seq ?? 0;
+    if (seq - first !== auditEntries)
+      throw new DomainError(
+        'invalid_state',
+        `${file} is not what was copied: its audit trail ends with entry ${seq}. Move it and its -wal away, and repeat this.`,
+      );
+  } finally {
+    await database.close();
+  }
+}
+
+/** Where the file is there already: resolves if it is the copy, of which the command could not tell, and else throws. */
+async function requireCopied({
+  source,
+  keys,
+  from,
+  file,
+}: {
+  source: Connections;
+  keys: SecretsKeys;
+  from: string;
+  file: string;
+}): Promise<Copied> {
+  const moveAway = `mv ${file} ${file}.before${existsSync(`${file}-wal`) ? `, and mv ${file}-wal ${file}.before-wal` : ''}`;
+  if ((await versionOf(source.reader)) !== undefined)
+    throw new DomainError(
+      'invalid_state',
+      `There is a database ${file} already, perhaps from before. Move it away first: ${moveAway}`,
+    );
+  const target = openDatabaseFile(file);
+  try {
+    await target.migrating((db) => requireThisVersion(db, file));
+    const shapes = copyOrder(await shapesOf(target.reader));
+    const rows = await source.readSnapshot((moment) => compareTables(moment, target.reader, shapes));
+    if (rows === undefined)
+      throw new DomainError(
+        'invalid_state',
+        `There is a database ${file} already, and ${from} was copied before: it is that copy, in which a service has written since, or an older one. If it is the copy, start the service with it. To copy once more, move it away first: ${moveAway}`,
+      );
+    const auditEntries = await requireWholeTrail(target.reader, file, async () => {});
+    const secrets = (await readSecrets(source.reader, keys)).size;
+    return {
+      from,
+      to: file,
+      tables: shapes.length,
+      rows,
+      auditEntries,
+      secrets,
+      mended: new Map(),
+      isRepeated: true,
+    };
+  } finally {
+    await target.close();
   }
 }
 
@@ -173,13 +236,18 @@ async function withServer<T>(
   try {
     await requireNoServers(connections.reader, serverId);
     return await body(connections);
+  } catch (error) {
+    throw inWords(error, dataDir, database);
   } finally {
     await connections.close();
     unlock?.();
   }
 }
 
-/** `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. */
+/**
+ * `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. `found`:
+ * how many there are in a target that has everything already.
+ */
 async function copy(
   sides: {
     source: Connections;
@@ -189,41 +257,39 @@ async function copy(
     to: string;
     sign: SignRedaction | undefined;
   },
+  found: ((tx: Kysely<Schema>) => Promise<number>) | undefined,
   more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {
   const { source, target, options, from, to, sign } = sides;
-  try {
-    return await source.readSnapshot((moment) =>
-      target.transact(
-        async (tx) => {
-          const shapes = copyOrder(await shapesOf(moment, tx));
-          const written = await findWrittenTable(tx, shapes);
-          if (written !== undefined) throw notEmpty(to, written);
-          const mender = await createNulMender(moment, sign);
-          const counts = await copyTables(moment, tx, {
-            shapes,
-            mend: mender.mend,
-            onProgress(progress) {
-              options.signal.throwIfAborted();
-              options.onProgress(progress);
-            },
-          });
+  return await source.readSnapshot((moment) =>
+    target.transact(
+      async (tx) => {
+        const shapes = copyOrder(await shapesOf(moment, tx));
+        const written = await findWrittenTable(tx, shapes);
+        const { mend, counts: mended } = await createNulMender(moment, sign);
+        const done = async (rows: number, secrets: number): Promise<Copied> => {
           const auditEntries = await requireWholeTrail(tx, to, () => sql`select 1`.execute(moment));
-          const secrets = await more(tx, moment);
-          const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
-          const mended = mender.counts;
           return { from, to, tables: shapes.length, rows, auditEntries, secrets, mended };
-        },
-        { flush: true },
-      ),
-    );
-  } catch (error) {
-    const fault = faultMessage(error);
-    if (fault === undefined) throw error;
-    throw new DomainError('service_unavailable', `${to} cannot be written: ${fault}. Nothing was copied.`, {
-      cause: error,
-    });
-  }
+        };
+        if (written !== undefined) {
+          const rows = found && (await compareTables(moment, tx, shapes));
+          if (!found || rows === undefined) throw notEmpty(to, written);
+          return { ...(await done(rows, await found(tx))), isRepeated: true };
+        }
+        const counts = await copyTables(moment, tx, {
+          shapes,
+          mend,
+          onProgress(progress) {
+            options.signal.throwIfAborted();
+            options.onProgress(progress);
+          },
+        });
+        const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
+        return done(rows, await more(tx, moment));
+      },
+      { flush: true },
+    ),
+  );
 }
 
 /** Of the side that is SQLite's: both have the same. */
@@ -238,7 +304,7 @@ async function shapesOf(...sides: Kysely<Schema>[]): Promise<TableShape[]> {
  * which nothing is asked for a while.
  */
 async function requireWholeTrail(
-  db: Transaction<Schema>,
+  db: Kysely<Schema>,
   to: string,
   keepSource: () => Promise<unknown>,
 ): Promise<number> {
@@ -277,11 +343,32 @@ function notEmpty(name: string, table: string): DomainError {
   );
 }
 
-function otherVersion(file: string): DomainError {
-  return new DomainError(
-    'invalid_state',
-    `${file} is of an older version of Andromeda. Start this version with it once, without \`database\`, stop it, and repeat this.`,
-  );
+async function requireThisVersion(db: Kysely<Schema>, file: string): Promise<void> {
+  const refuse = (is: string) => new DomainError('invalid_state', `${file} is of ${is}`);
+  if (!(await isMigrated(db)))
+    throw refuse(
+      'an older version of Andromeda. Start this version with it once, without `database`, stop it, and repeat this.',
+    );
+  if ((await listSteps(db)).some((name) => !(name in migrations)))
+    throw refuse('a newer version of Andromeda. Copy it with that version.');
+}
+
+/** An error as a sentence where a database is at fault. */
+function inWords(error: unknown, dataDir: string, database: string): unknown {
+  const server = describePostgres(parsePostgresUrl(database));
+  if (error instanceof CommitInDoubt)
+    return new DomainError(
+      'service_unavailable',
+      `${server} was lost at the end, and it is not known whether all was copied. Repeat this: it says whether it was.`,
+      { cause: error },
+    );
+  const fault = faultMessage(error);
+  if (fault === undefined) return error;
+  const isServer = isPostgresError(error instanceof DomainError ? error.cause : error);
+  const side = isServer ? server : join(dataDir, databaseName);
+  return new DomainError('service_unavailable', `${side} cannot be used: ${fault}. Nothing was copied.`, {
+    cause: error,
+  });
 }
 
 function flush(path: string): void {

@@ -3,7 +3,10 @@
  * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to.
  */
 import { type Kysely, sql, type Transaction } from 'kysely';
-import type { TableShape } from './engine.ts';
+import { DomainError } from '../domain/error.ts';
+import { withoutNuls } from '../domain/nul.ts';
+import { isDatabaseError, type TableShape } from './engine.ts';
+import { faultMessage } from './fault.ts';
 import type { Schema } from './schema.ts';
 
 /** What is of one database and its servers, and would be wrong in another. */
@@ -97,7 +100,13 @@ export async function copyTables(
     const { name } = shape;
     if (name === last) await target.deleteFrom(name).execute();
     for await (const page of pagesOf(source, shape)) {
-      await target.insertInto(name).values(mend(name, page)).execute();
+      await target
+        .insertInto(name)
+        .values(mend(name, page))
+        .execute()
+        .catch((error: unknown) => {
+          throw refusedRow(name, error);
+        });
       rows += page.length;
       onProgress({ table: name, rows, ofRows });
     }
@@ -107,6 +116,47 @@ export async function copyTables(
     if (arrived !== count) throw new Error(`${arrived} of ${count} rows of ${name} arrived`);
   }
   return counts;
+}
+
+/** A row that the source has and the target refuses, such as one that refers to nothing. */
+function refusedRow(table: string, error: unknown): unknown {
+  if (!isDatabaseError(error) || faultMessage(error) !== undefined) return error;
+  const message = `A row of ${table} cannot be copied: ${(error as Error).message}. Nothing was copied; \`andromeda doctor\` on the old database may say more.`;
+  return new DomainError('invalid_state', message, { cause: error });
+}
+
+/**
+ * Resolves to the number of rows where the target has exactly what a copy of the source would put there; undefined where
+ * anything differs.
+ */
+export async function compareTables(
+  from: Kysely<Schema>,
+  to: Kysely<Schema>,
+  shapes: readonly TableShape[],
+): Promise<number | undefined> {
+  const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
+  let rows = 0;
+  for (const shape of shapes) {
+    const there = pagesOf(target, shape);
+    for await (const page of pagesOf(source, shape)) {
+      const { value: arrived } = await there.next();
+      if (!arrived || arrived.length !== page.length) return undefined;
+      if (!page.every((row, at) => isCopyOf(arrived[at], row, shape))) return undefined;
+      rows += page.length;
+    }
+    if (!(await there.next()).done) return undefined;
+  }
+  return rows;
+}
+
+/** An entry of the trail that had NUL has a redaction of the time when it was copied (`copy-nul.ts`). */
+function isCopyOf(arrived: Row | undefined, row: Row, { name, columns }: TableShape): boolean {
+  const values = columns.map((column) => row[column]);
+  const stored = withoutNuls(values);
+  const isRedacted = name === 'audit_entries' && stored !== values;
+  return columns.every(
+    (column, at) => arrived?.[column] === stored[at] || (isRedacted && column === 'redaction'),
+  );
 }
 
 async function* pagesOf(source: AnyTables, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {

@@ -1,7 +1,7 @@
 /** The engines that databases are opened with: the only way to `dialects/`, which alone knows what is special about each. */
 import type { Connections, DatabaseFault, FileDialect } from './dialects/dialect.ts';
 import type { PostgresOptions } from './dialects/postgres.ts';
-import { isOfAll, isPostgresError, postgresFault } from './dialects/postgres-fault.ts';
+import { CommitInDoubt, isOfAll, isPostgresError, postgresFault } from './dialects/postgres-fault.ts';
 import { isHeldUp } from './dialects/postgres-held-up.ts';
 import type { ServerView } from './dialects/postgres-view.ts';
 import { sqliteFiles } from './dialects/sqlite.ts';
@@ -22,7 +22,7 @@ export { countChanges, databaseTime, dataVersion, engineNameOf, execute } from '
 export { openSqlite, type SqliteConnections } from './dialects/sqlite.ts';
 export { listSchemaObjects, listTableShapes, type TableShape } from './dialects/sqlite-tables.ts';
 export type { ServerView };
-export { isHeldUp, isOfAll };
+export { CommitInDoubt, isHeldUp, isOfAll, isPostgresError };
 
 /** Databases that are files, locks on files and backups among them. */
 export const files: FileDialect = sqliteFiles;

@@ -15,6 +15,7 @@ const messages: Record<DatabaseFault, string> = {
     'its files were moved, removed or replaced; stop the service, and bring them back or restore a backup (`andromeda restore`)',
   disk: 'the disk does not answer as it should',
   damaged: 'it is damaged, and a backup has to be restored (`andromeda restore`)',
+  denied: 'its user has no right to its tables, and has to own them',
 };
 
 /** What is wrong with the database, as a clause; undefined where an error is about something else. */

@@ -2,10 +2,12 @@
  * What a data directory has that speaks against a new database: a service that knows nobody, in the place of one that knew people,
  * is nothing that an operator would want.
  */
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { randomInt } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { DomainError } from '../domain/error.ts';
+import { writeWhole } from '../lib/whole-file.ts';
 import type { Schema } from './schema.ts';
 
 /** Whether there is nothing in the database but what every new one has. */
@@ -36,10 +38,68 @@ export function refuseLost(dataDir: string, file: string): void {
  */
 export async function refuseNotCopied(db: Kysely<Schema>, name: string, file: string): Promise<void> {
   if (sizeOf(file) === 0 || !(await isEmpty(db))) return;
+  const both = existsSync(`${file}-wal`) ? `${file} and ${file}-wal` : file;
   throw new DomainError(
     'invalid_state',
-    `The database ${name} is empty, and ${file} has the installation of before. Copy it: andromeda migrate --from sqlite --to postgres. To begin anew on purpose, move ${file} away first.`,
+    `The database ${name} is empty, and ${file} has the installation of before. Copy it: andromeda migrate --from sqlite --to postgres. To begin anew on purpose, move ${both} away first.`,
   );
+}
+
+/** Its row in the table of counters, which goes wherever the installation is copied to. */
+const idRow = 'installation';
+/** SQLite, PostgreSQL and JavaScript have every such number exactly. */
+const idRange = 2 ** 47;
+
+/**
+ * Throws `invalid_state` where a PostgreSQL has nothing, or another installation than the one that was served from the data
+ * directory: a wrong name would make a service that knows nobody. `db` left out: it has no tables yet.
+ */
+export async function refuseOther(
+  db: Kysely<Schema> | undefined,
+  name: string,
+  dataDir: string,
+): Promise<void> {
+  const noted = readId(fileOf(dataDir));
+  if (noted === undefined) return;
+  const found = db && (await findId(db));
+  if (found === noted) return;
+  // One that was restored from a dump of an older version has no ID yet.
+  if (db && found === undefined && !(await isEmpty(db))) return;
+  const state =
+    found === undefined
+      ? `is empty, and the one that was served from ${dataDir} had an installation`
+      : `has another installation than the one that was served from ${dataDir}`;
+  throw new DomainError(
+    'invalid_state',
+    `The database ${name} ${state}. Is its name right? Correct \`database\`, or restore a dump. To serve from this one on purpose, move ${fileOf(dataDir)} away first.`,
+  );
+}
+
+/** Gives a PostgreSQL's installation its ID, if it has none, and notes in the data directory that this is what it serves. */
+export async function noteInstallation(db: Kysely<Schema>, dataDir: string): Promise<void> {
+  const file = fileOf(dataDir);
+  const noted = readId(file);
+  let id = await findId(db);
+  if (id === undefined) {
+    id = noted ?? randomInt(1, idRange);
+    await db.insertInto('counters').values({ name: idRow, value: id }).execute();
+  }
+  if (id !== noted) writeWhole(file, `${id}\n`);
+}
+
+async function findId(db: Kysely<Schema>): Promise<number | undefined> {
+  const row = await db.selectFrom('counters').select('value').where('name', '=', idRow).executeTakeFirst();
+  return row && Number(row.value);
+}
+
+function readId(file: string): number | undefined {
+  if (!existsSync(file)) return undefined;
+  const id = Number(readFileSync(file, 'utf8'));
+  return Number.isSafeInteger(id) && id > 0 ? id : undefined;
+}
+
+function fileOf(dataDir: string): string {
+  return join(dataDir, 'installation-id');
 }
 
 function sizeOf(file: string): number {

@@ -2,11 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Kysely, sql } from 'kysely';
 import { listSchemaObjects, openSqlite, type SchemaObjects, type ServerView, versionOf } from './engine.ts';
-import { migrate } from './migrate.ts';
+import { listSteps, migrate } from './migrate.ts';
 import { migrations } from './migrations/index.ts';
-import type { Schema } from './schema.ts';
 
 export interface SharedInspection {
   /** `new`: the first start fills it. Of what another version made, this one knows no more. */
@@ -35,11 +33,6 @@ export async function inspectShared({ reader, listObjects }: ServerView): Promis
     return { ...known, state: 'older' };
   const missing = missingOf(expected, found);
   return { state: 'known', missing, foreign, isMovedAway: (await versionOf(reader)) === undefined };
-}
-
-async function listSteps(reader: Kysely<Schema>): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(reader);
-  return rows.map(({ name }) => name);
 }
 
 function missingOf(expected: SchemaObjects, found: SchemaObjects): string[] {

@@ -1,5 +1,5 @@
 /** Brings a database to the schema of this version, or requires that it is there. */
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { DomainError } from '../domain/error.ts';
 import { faultMessage } from './fault.ts';
@@ -23,6 +23,12 @@ function migratorOf(db: Kysely<Schema>, { migrations: steps }: SchemaSteps): Mig
 export async function isMigrated(writer: Kysely<Schema>, steps: SchemaSteps = ownSteps): Promise<boolean> {
   const known = await migratorOf(writer, steps).getMigrations();
   return known.every((step) => step.executedAt !== undefined);
+}
+
+/** The steps that were taken in a database that has any. */
+export async function listSteps(db: Kysely<Schema>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  return rows.map(({ name }) => name);
 }
 
 export async function requireMigrated(writer: Kysely<Schema>, steps?: SchemaSteps): Promise<void> {

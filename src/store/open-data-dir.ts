@@ -6,7 +6,7 @@ import type { Logger } from '../lib/log.ts';
 import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import { type Connections, openPostgres, openSqlite, type SqliteConnections } from './engine.ts';
 import { faultMessage } from './fault.ts';
-import { refuseLost, refuseNotCopied } from './first-start.ts';
+import { noteInstallation, refuseLost, refuseNotCopied, refuseOther } from './first-start.ts';
 import { lockDataDir } from './lock.ts';
 import { migrate, requireMigrated, type SchemaSteps } from './migrate.ts';
 
@@ -56,7 +56,7 @@ async function openFile(
 ): Promise<Connections> {
   const file = join(dataDir, databaseName);
   refuseLost(dataDir, file);
-  const connections = openDatabase(file);
+  const connections = openDatabaseFile(file);
   return prepared(connections, async () => {
     await connections.migrating((db) =>
       isMigrating ? migrate(db, file, { steps }) : requireMigrated(db, steps),
@@ -73,10 +73,27 @@ async function openServer(
   const { log, stopping, isCopying } = options;
   const connections = await openPostgres(url, { serverId, log, stopping, isCopying });
   return prepared(connections, async () => {
-    if (options.unchanged) await requireMigrated(connections.reader, options.schema);
-    else await migrateShared(connections, describePostgres(parsePostgresUrl(url)), options);
+    const name = describePostgres(parsePostgresUrl(url));
+    if (options.unchanged) await requireAsItIs(connections, name, options);
+    else await migrateShared(connections, name, options);
     await connections.begin?.();
   });
+}
+
+async function requireAsItIs(
+  { reader }: Connections,
+  name: string,
+  { schema }: DatabaseOptions,
+): Promise<void> {
+  try {
+    await requireMigrated(reader, schema);
+  } catch (error) {
+    const fault = faultMessage(error);
+    if (fault === undefined) throw error;
+    throw new DomainError('service_unavailable', `The database ${name} cannot be used: ${fault}.`, {
+      cause: error,
+    });
+  }
 }
 
 async function migrateShared(
@@ -84,13 +101,15 @@ async function migrateShared(
   name: string,
   options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
 ): Promise<void> {
-  await connections.migrating((db) =>
-    options.isMigrating
-      ? migrate(db, name, { isShared: true, steps: options.schema })
-      : requireMigrated(db, options.schema),
-  );
-  if (!options.isCopying)
-    await refuseNotCopied(connections.reader, name, join(options.dataDir, databaseName));
+  const { dataDir } = options;
+  await connections.migrating(async (db) => {
+    if (options.isMigrating) await migrate(db, name, { isShared: true, steps: options.schema });
+    else await requireMigrated(db, options.schema);
+    if (options.isCopying) return;
+    await refuseNotCopied(db, name, join(dataDir, databaseName));
+    await refuseOther(db, name, dataDir);
+    await noteInstallation(db, dataDir);
+  });
 }
 
 async function prepared(connections: Connections, prepare: () => Promise<void>): Promise<Connections> {
@@ -103,7 +122,8 @@ async function prepared(connections: Connections, prepare: () => Promise<void>):
   }
 }
 
-function openDatabase(file: string): SqliteConnections {
+/** Throws `invalid_state` with a sentence where it cannot be opened. */
+export function openDatabaseFile(file: string): SqliteConnections {
   try {
     // SQLite gives its -wal and -shm files the mode of the database, so setting this one once protects all three.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import { type App, startApp } from '../../src/app/index.ts';
@@ -16,6 +17,7 @@ import { auditHash } from '../../src/domain/audit.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
 import { appendAuditEntry, findAuditHash, findLastSeq, listAuditEntries } from '../../src/store/audit.ts';
+import { copyToPostgres } from '../../src/store/copy-database.ts';
 import { endWrites, openPostgres } from '../../src/store/engine.ts';
 import { openStore, type Store } from '../../src/store/index.ts';
 import { createInstallation } from '../../src/store/installation.ts';
@@ -143,7 +145,7 @@ async function answers(config: string, token: unknown): Promise<Told[]> {
 }
 
 test('there and back: the same answers to the same tokens, under the same host key', { skip }, async (t) => {
-  const { at, data, file, start, stop, issuerUrl } = await prepare(t);
+  const { at, data, schema, file, start, stop, issuerUrl } = await prepare(t);
   const [sqlite, shared] = [at('sqlite.yaml'), at('postgres.yaml')];
   let app = await start(sqlite);
   await fill(app.store, 1500);
@@ -182,8 +184,12 @@ test('there and back: the same answers to the same tokens, under the same host k
   assert.ok(existsSync(join(keys, 'gateway_host_ed25519')));
 
   const again = await migrate('postgres', shared);
-  assert.equal(again.status, 1);
-  assert.match(again.err, /is not empty: there are rows in \w+\. Nothing was copied/);
+  assert.deepEqual([again.status, again.err], [0, '']);
+  assert.match(again.out, /was moved already, and has all of .*andromeda\.db: \d+ rows of \d+ tables/);
+  await postgres.query(`insert into ${schema}.counters values ('of a service', 1)`);
+  const other = await migrate('postgres', shared);
+  assert.equal(other.status, 1);
+  assert.match(other.err, /is not empty: there are rows in \w+\. Nothing was copied/);
 
   renameSync(keys, `${keys}.before`);
   renameSync(join(data, 'issuer-keys.json'), join(data, 'issuer-keys.json.before'));
@@ -217,8 +223,16 @@ test('there and back: the same answers to the same tokens, under the same host k
   });
   await server.close();
   await insert();
+  writeFileSync(`${file}-wal`, 'of the database that was moved away');
+  const left = await migrate('sqlite', shared);
+  assert.equal(left.status, 1);
+  assert.match(left.err, /its log .*andromeda\.db-wal, with what was written last\. .* mv .*before-wal/);
+  renameSync(`${file}-wal`, `${file}.before-wal`);
   const back = await migrate('sqlite', shared);
   assert.deepEqual([back.status, back.err], [0, '']);
+  const repeated = await migrate('sqlite', shared);
+  assert.deepEqual([repeated.status, repeated.err], [0, '']);
+  assert.match(repeated.out, /andromeda\.db was moved already, and has all of/);
   const moved = /takes no writes any more: `andromeda migrate` copied the installation out of it/;
   await assert.rejects(insert(), { code: 'service_unavailable', message: moved });
   await assert.rejects(openStore(at('other'), { database }), { code: 'invalid_state', message: moved });
@@ -244,6 +258,42 @@ test('there and back: the same answers to the same tokens, under the same host k
   assert.deepEqual(await facts(), first);
   await renew();
   await stop();
+  assert.match(
+    (await migrate('sqlite', shared)).err,
+    /was copied before: it is that copy, in which a service has written since, or an older one/,
+  );
+});
+
+test('a source that cannot be copied is named, with what it has', { skip }, async (t) => {
+  const { at, data, file } = await prepare(t);
+  const store = await openStore(data);
+  await createInstallation(store, physics, 'test');
+  await store.close();
+  const { database = '', secrets: keys } = readConfig(at('postgres.yaml'));
+  assert.ok(keys);
+  const options = { dataDir: data, database, keys, onProgress() {}, signal: new AbortController().signal };
+  const refused = (message: RegExp) =>
+    assert.rejects(
+      copyToPostgres(
+        options,
+        () => ({ secrets: new Map(), managedHosts: new Map() }),
+        () => undefined,
+      ),
+      { name: 'DomainError', message },
+    );
+  const change = (sql: string) => {
+    const source = new Database(file);
+    source.pragma('foreign_keys = off');
+    source.exec(sql);
+    source.close();
+  };
+  change("insert into kysely_migration values ('9999-later', '2027-01-01T00:00:00Z')");
+  await refused(/andromeda\.db is of a newer version of Andromeda\. Copy it with that version/);
+  change("delete from kysely_migration where name = '9999-later'");
+  change("update memberships set user_id = user_id || '_gone'");
+  await refused(/A row of memberships cannot be copied: .*foreign key.*Nothing was copied/);
+  writeFileSync(file, readFileSync(file).subarray(0, 40_000));
+  await refused(/andromeda\.db cannot be (used|opened): it is damaged/);
 });
 
 test('kill -9 while it copies leaves the source as it is and the target empty; the same command does it', {

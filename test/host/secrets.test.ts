@@ -1,7 +1,7 @@
 /** Two servers on one real PostgreSQL: the same keys, changes of them known to both, and what protects them. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { decodeProtectedHeader } from 'jose';
@@ -93,6 +93,15 @@ test('a key of the secrets is made once; without it, or with another, serve ends
   assert.equal(again.status, 1);
   assert.match(again.err, /is there already, and is not replaced/);
   assert.equal(readFileSync(at('secrets.key'), 'utf8'), key);
+  // As on a disk that is full.
+  const program = join(import.meta.dirname, '../../src/main.ts');
+  const makeOne = [process.execPath, program, 'admin', 'secrets', 'new-key', at('full.key')];
+  const full = spawnSync('sh', ['-c', 'trap "" XFSZ; ulimit -f 0; exec "$@"', 'sh', ...makeOne], {
+    encoding: 'utf8',
+  });
+  assert.equal(full.status, 1, full.stderr);
+  assert.match(full.stderr, /full\.key cannot be written: EFBIG.*Nothing is left of it/);
+  assert.equal(existsSync(at('full.key')), false);
 
   const settings = readFileSync(one.file, 'utf8');
   writeFileSync(one.file, settings.replace(/secretsKeyFile.*\n/, ''));

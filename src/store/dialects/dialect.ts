@@ -15,7 +15,8 @@ export type DatabaseFault =
   | 'read-only'
   | 'moved'
   | 'disk'
-  | 'damaged';
+  | 'damaged'
+  | 'denied';
 
 /** What a write waits for. */
 export interface Obstacle {

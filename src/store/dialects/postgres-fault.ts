@@ -93,6 +93,7 @@ export function postgresFault(error: unknown): DatabaseFault | undefined {
 
 const faults: Record<string, DatabaseFault | undefined> = {
   '25006': 'standby',
+  '42501': 'denied',
   '53100': 'full',
   '53200': 'away',
   '53300': 'crowded',

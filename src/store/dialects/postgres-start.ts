@@ -145,7 +145,9 @@ export function asRefusal(error: unknown, target: PostgresTarget): unknown {
   if (sqlState === '42501')
     return unusable(
       target,
-      `${message}. Its user has to own it: alter database "${target.database}" owner to "${target.user}"`,
+      / for (database|schema) /.test(message)
+        ? `${message}. Its user has to own it: alter database "${target.database}" owner to "${target.user}"`
+        : `${message}. Its user has to own all that is in it: create a database that is its own, and restore the dump into it as "${target.user}" (docs/backup.md)`,
       'invalid_state',
     );
   // Of a standby, a connection would not have been made.

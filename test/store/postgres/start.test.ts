@@ -1,7 +1,7 @@
 /** What a server that starts waits for, and what it refuses for an operator to mend. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
@@ -58,6 +58,47 @@ test('a user without the right to make tables is told who has to own the databas
   });
   await postgres.query('alter database closed owner to norights');
   await start(elsewhere('closed', 'norights'));
+  // What another one restored, it may not read.
+  await postgres.query('create role another login');
+  const other = elsewhere('closed', 'another');
+  await assert.rejects(start(other), {
+    code: 'invalid_state',
+    message:
+      /permission denied for table \w+\. Its user has to own all that is in it: .*restore the dump .*as "another"/,
+  });
+  await assert.rejects(start(other, { beside: true, unchanged: true }), {
+    code: 'service_unavailable',
+    message: /cannot be used: its user has no right to its tables/,
+  });
+});
+
+test('a data directory that has served one installation serves no other, and none that is new', {
+  skip,
+}, async () => {
+  using directory = temporaryDirectory();
+  const open = async (schema: string, options: StoreOptions = {}) =>
+    (await openStore(directory.path, { database: postgres.url({ schema }), ...options })).close();
+  await open('right');
+  await open('right');
+  await assert.rejects(open('empty'), {
+    code: 'invalid_state',
+    message:
+      /is empty, and the one that was served from .* had an installation\. Is its name right\? .* move .*installation-id away first/,
+  });
+  await start(postgres.url({ schema: 'empty' }));
+  await assert.rejects(open('empty'), {
+    code: 'invalid_state',
+    message: /has another installation than the one that was served from/,
+  });
+  await open('right');
+  rmSync(join(directory.path, 'installation-id'));
+  await open('empty');
+  // A dump of an older version has no ID.
+  await postgres.query("delete from empty.counters where name = 'installation'");
+  await postgres.query(
+    `insert into empty.users select (jsonb_populate_record(u, '{"id":"usr_one","kind":"person","primary_email":"one@physics.example"}')).* from empty.users u`,
+  );
+  await open('empty');
 });
 
 test('a database that any role may connect to is warned of', { skip }, async () => {
