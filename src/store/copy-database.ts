@@ -2,39 +2,34 @@
  * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
  * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { findBreak } from '../domain/audit.ts';
 import { DomainError } from '../domain/error.ts';
 import { newId } from '../domain/id.ts';
-import { serverLifeMs } from '../domain/server.ts';
 import { describePostgres, parsePostgresUrl } from '../lib/postgres-url.ts';
 import type { SecretsKeys } from '../lib/secrets-key.ts';
 import { findLastSeq, listAuditEntries } from './audit.ts';
 import { findCheckpoint } from './audit-heads.ts';
 import { createNulMender, type SignRedaction } from './copy-nul.ts';
+import { copyError, notEmpty, refuseLeftLog, requireNoServers, requireThisVersion } from './copy-refusals.ts';
 import { type CopyProgress, compareTables, copyOrder, copyTables, findWrittenTable } from './copy-tables.ts';
 import {
-  CommitInDoubt,
   type Connections,
   endWrites,
   engineNameOf,
-  isPostgresError,
   listTableShapes,
   openSqlite,
   type TableShape,
   versionOf,
 } from './engine.ts';
-import { faultMessage } from './fault.ts';
 import type { Tx } from './index.ts';
 import { listManagedHosts, type ManagedHost, noteManagedHost } from './managed-hosts.ts';
-import { isMigrated, listSteps, migrate } from './migrate.ts';
-import { migrations } from './migrations/index.ts';
+import { migrate } from './migrate.ts';
 import { openDatabaseFile, openDataDir } from './open-data-dir.ts';
 import type { Schema } from './schema.ts';
 import { importSecret, readSecrets } from './secrets.ts';
-import { listServers } from './servers.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {
@@ -151,20 +146,6 @@ export async function copyToSqlite(
   });
 }
 
-/**
- * Throws `invalid_state` where there is the log of a database that was moved away without it: SQLite would take what it holds for a
- * part of the new one.
- */
-function refuseLeftLog(file: string): void {
-  const log = `${file}-wal`;
-  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0)
-    throw new DomainError(
-      'invalid_state',
-      `There is no database ${file}, but its log ${log}, with what was written last. It belongs beside that database, wherever that was moved to, under the same name with -wal: mv ${log} ${file}.before-wal. Nothing was copied.`,
-    );
-  for (const one of [log, `${file}-shm`]) rmSync(one, { force: true });
-}
-
 /** Reads the file again, at its place. */
 async function requireArrived(file: string, { auditEntries }: Copied): Promise<void> {
   const database = openDatabaseFile(file);
@@ -237,7 +218,8 @@ async function withServer<T>(
     await requireNoServers(connections.reader, serverId);
     return await body(connections);
   } catch (error) {
-    throw inWords(error, dataDir, database);
+    const server = describePostgres(parsePostgresUrl(database));
+    throw copyError(error, { server, file: join(dataDir, databaseName) });
   } finally {
     await connections.close();
     unlock?.();
@@ -336,54 +318,8 @@ async function readFilesAndTables({ reader }: Connections, keys: SecretsKeys): P
   return { secrets: await readSecrets(reader, keys), managedHosts };
 }
 
-function notEmpty(name: string, table: string): DomainError {
-  return new DomainError(
-    'invalid_state',
-    `${name} is not empty: there are rows in ${table}. Nothing was copied. Name another, empty database.`,
-  );
-}
-
-async function requireThisVersion(db: Kysely<Schema>, file: string): Promise<void> {
-  const refuse = (is: string) => new DomainError('invalid_state', `${file} is of ${is}`);
-  if (!(await isMigrated(db)))
-    throw refuse(
-      'an older version of Andromeda. Start this version with it once, without `database`, stop it, and repeat this.',
-    );
-  if ((await listSteps(db)).some((name) => !(name in migrations)))
-    throw refuse('a newer version of Andromeda. Copy it with that version.');
-}
-
-/** An error as a sentence where a database is at fault. */
-function inWords(error: unknown, dataDir: string, database: string): unknown {
-  const server = describePostgres(parsePostgresUrl(database));
-  if (error instanceof CommitInDoubt)
-    return new DomainError(
-      'service_unavailable',
-      `${server} was lost at the end, and it is not known whether all was copied. Repeat this: it says whether it was.`,
-      { cause: error },
-    );
-  const fault = faultMessage(error);
-  if (fault === undefined) return error;
-  const isServer = isPostgresError(error instanceof DomainError ? error.cause : error);
-  const side = isServer ? server : join(dataDir, databaseName);
-  return new DomainError('service_unavailable', `${side} cannot be used: ${fault}. Nothing was copied.`, {
-    cause: error,
-  });
-}
-
 function flush(path: string): void {
   const descriptor = openSync(path, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);
-}
-
-/** Throws `invalid_state` where a server uses the database. */
-async function requireNoServers(read: Kysely<Schema>, id: string): Promise<void> {
-  const servers = await listServers({ read, server: { id, isAlone: false } });
-  const live = servers.filter(({ isLive }) => isLive).map(({ name }) => name);
-  if (live.length === 0) return;
-  throw new DomainError(
-    'invalid_state',
-    `${live.join(', ')} ${live.length === 1 ? 'serves' : 'serve'} from this database. Stop every server first; one that was killed counts as gone after ${serverLifeMs / 1000} s.`,
-  );
 }
