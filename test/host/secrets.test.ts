@@ -231,6 +231,12 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   await start(one.file);
   await stop(one.file);
 
+  const wrong = at('wrong.yaml');
+  writeFileSync(wrong, readFileSync(one.file, 'utf8').replace(schema, `${schema}_wrong`));
+  assert.match(
+    (await findingsOf(wrong)).join('\n'),
+    /^wrong database The database .* is empty, and the one that was served from .*one had an installation/m,
+  );
   const change = (sql: string) => postgres.query(`set search_path to ${schema}; ${sql}`);
   await change('drop trigger audit_entries_remain on audit_entries; create table guests (id bigint)');
   const first = (await findingsOf(one.file)).join('\n');
