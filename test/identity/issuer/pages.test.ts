@@ -249,7 +249,7 @@ test('while the database takes no writes a page says so and when to try again, a
     throw new DomainError('service_unavailable', message);
   };
   const away = await browser.submit(approval, '/device/approval', { decision: 'approve' });
-  assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '5']);
+  assert.deepEqual([away.status, away.headers.get('retry-after')], [503, '1']);
   assert.ok(away.text.includes(message), away.text);
   assertSafe(away);
   harness.store.write = write;

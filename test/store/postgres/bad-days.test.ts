@@ -1,6 +1,7 @@
 /** A PostgreSQL whose connections are cut, that stops, or that another server holds: nothing is lost, and nothing done twice. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -18,11 +19,12 @@ before(async () => {
 });
 after(() => postgres?.[Symbol.asyncDispose]());
 
-let schemas = 0;
+/** Each store has one of its own. */
+const newSchema = () => `s${randomBytes(6).toString('hex')}`;
 
 async function open(t: TestContext, url: (schema: string) => string): Promise<Store> {
   const directory = temporaryDirectory();
-  const store = await openStore(directory.path, { database: url(`s${++schemas}`) });
+  const store = await openStore(directory.path, { database: url(newSchema()) });
   t.after(async () => {
     await store.close();
     directory[Symbol.dispose]();
@@ -175,7 +177,7 @@ test('a host that falls silent holds up nobody for long, and is used again when 
   assert.equal(await alone.write(count), start + 1);
   assert.equal(await withNext.write(count), other + 1);
   // One that starts there waits for another that brings the schema up to date.
-  const schema = `s${++schemas}`;
+  const schema = newSchema();
   const lock = `pg_advisory_lock(1634626675, hashtext('${schema}'))`;
   const holder = new pg.Client({ host: postgres.directory, user: 'postgres', database: 'andromeda' });
   await holder.connect();
@@ -228,7 +230,7 @@ test('a host that falls silent holds up nobody for long, and is used again when 
 test('a server that stands still with the lock of writes loses it, and what it wrote with it', {
   skip,
 }, async (t) => {
-  const schema = `s${++schemas}`;
+  const schema = newSchema();
   const directory = temporaryDirectory();
   const other = spawn(
     process.execPath,
