@@ -56,9 +56,10 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
       await keyboard.press(key);
       await checkFocus();
     }
-    const at = await page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
-    assert.fail(`${key} does not get to ${target}; it is at ${at}`);
+    assert.fail(`${key} does not get to ${target}; it is at ${await whereFocusIs()}`);
   }
+
+  const whereFocusIs = () => page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
 
   return {
     press: (key) => keyboard.press(key),
@@ -72,7 +73,12 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
       await keyboard.press(key);
     },
     async expectFocus(target) {
-      await target.and(focused).waitFor();
+      await target
+        .and(focused)
+        .waitFor()
+        .catch(async (error: Error) => {
+          assert.fail(`${error.message}; it is at ${await whereFocusIs()}`);
+        });
       await checkFocus();
     },
     async checkTrap(dialog) {
