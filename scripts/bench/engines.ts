@@ -9,6 +9,7 @@ import { createPostgres, missingPostgres } from '../../test/support/postgres-ser
 import { createClient } from './client.ts';
 import { type Cores, twoCores } from './cores.ts';
 import type { LoadOrder, LoadResult } from './load.ts';
+import { lab, people } from './people.ts';
 import { program } from './program.ts';
 import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
@@ -23,21 +24,6 @@ const seconds = 1;
 const warming = 2;
 const reading = 32;
 const writing = 8;
-
-const people = Array.from({ length: 200 }, (_, index) => `person-${index + 1}`);
-const lab = {
-  organizations: [
-    {
-      slug: 'physics',
-      name: 'Physics',
-      members: people.map((username, index) => ({
-        email: `${username}@physics.example`,
-        role: index === 0 ? 'owner' : 'member',
-        username,
-      })),
-    },
-  ],
-};
 
 type Measure = (service: Service) => Promise<LoadResult>;
 

@@ -9,6 +9,7 @@ import { startTestIssuer } from '../../test/support/issuer.ts';
 import type { CommitOrder, CommitResult } from './commits.ts';
 import { twoCores } from './cores.ts';
 import type { LoadResult } from './load.ts';
+import { lab, people } from './people.ts';
 import { program } from './program.ts';
 import { alternate, median, medianRatio } from './rounds.ts';
 import { registrationBytes } from './row-bytes.ts';
@@ -25,21 +26,6 @@ const warming = 2;
 const connections = 8;
 const aim = 0.5;
 const name = 'SQLite alone';
-
-const people = Array.from({ length: 200 }, (_, index) => `person-${index + 1}`);
-const lab = {
-  organizations: [
-    {
-      slug: 'physics',
-      name: 'Physics',
-      members: people.map((username, index) => ({
-        email: `${username}@physics.example`,
-        role: index === 0 ? 'owner' : 'member',
-        username,
-      })),
-    },
-  ],
-};
 
 export async function benchWrites(scratch: Scratch): Promise<Report> {
   const cores = twoCores();
