@@ -14,6 +14,7 @@ import {
   type TableMetadata,
 } from 'kysely';
 import type { Result } from './postgres-session.ts';
+import type { Queries } from './queries.ts';
 
 /** What a driver is made of here. Transactions are begun and ended where their connection is taken and given back. */
 export interface Source {
@@ -26,6 +27,17 @@ export interface Source {
 }
 
 export type Run = (sql: string, parameters: readonly unknown[]) => Promise<Result>;
+
+/** Of a connection on which nothing is counted: one that only reads. */
+export function queriesOf(run: Run): Queries {
+  return {
+    engine: 'postgres',
+    run: async <Row>(sql: string, parameters: readonly unknown[]) =>
+      (await run(sql, parameters)).rows as Row[],
+    countChanges: () => Number.NaN,
+    dataVersion: () => Number.NaN,
+  };
+}
 
 /** SQLite takes `in ()`, which nothing is in; PostgreSQL takes no such list. */
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });

@@ -7,7 +7,7 @@ import type { Schema } from '../schema.ts';
 import type { Reading } from './dialect.ts';
 import { readError } from './postgres-fault.ts';
 import type { HeldUp } from './postgres-held-up.ts';
-import { kyselyOn } from './postgres-kysely.ts';
+import { kyselyOn, queriesOf } from './postgres-kysely.ts';
 import type { Pool } from './postgres-pool.ts';
 import type { Result, Session } from './postgres-session.ts';
 import { removeQueries, setQueries } from './queries.ts';
@@ -52,10 +52,7 @@ function readerOn(pool: Pool, ask: Ask): Kysely<Schema> {
     queryOn(pool, (session) => ask(session, sql, parameters));
   const reader = kyselyOn<Schema>({ acquire: async () => ({ run }) });
   setQueries(reader, {
-    engine: 'postgres',
-    run: async <Row>(sql: string, parameters: readonly unknown[]) =>
-      (await run(sql, parameters)).rows as Row[],
-    countChanges: () => Number.NaN,
+    ...queriesOf(run),
     async dataVersion() {
       const { rows } = await run('select version from store_version', []);
       return (rows as { version: number }[])[0]?.version ?? Number.NaN;
@@ -83,13 +80,7 @@ async function snapshot<T>(pool: Pool, ask: Ask, body: (db: Transaction<Schema>)
   });
   try {
     return await kysely.transaction().execute(async (db) => {
-      setQueries(db, {
-        engine: 'postgres',
-        run: async <Row>(sql: string, parameters: readonly unknown[]) =>
-          (await run(sql, parameters)).rows as Row[],
-        countChanges: () => Number.NaN,
-        dataVersion: () => Number.NaN,
-      });
+      setQueries(db, queriesOf(run));
       try {
         return await body(db);
       } finally {

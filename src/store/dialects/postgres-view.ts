@@ -5,7 +5,7 @@ import type { Schema } from '../schema.ts';
 import type { Obstacle, SchemaObjects } from './dialect.ts';
 import { createConnector } from './postgres-connect.ts';
 import { PostgresError } from './postgres-fault.ts';
-import { kyselyOn } from './postgres-kysely.ts';
+import { kyselyOn, queriesOf } from './postgres-kysely.ts';
 import { findObstacle } from './postgres-obstacle.ts';
 import type { Result } from './postgres-session.ts';
 import { asRefusal, connectFirst, requireUsable, unusable } from './postgres-start.ts';
@@ -48,13 +48,7 @@ export async function viewPostgres(url: string): Promise<ServerView> {
     throw asRefusal(error, target);
   }
   const reader = kyselyOn<Schema>({ acquire: async () => ({ run }) });
-  setQueries(reader, {
-    engine: 'postgres',
-    run: async <Row>(sql: string, parameters: readonly unknown[]) =>
-      (await run(sql, parameters)).rows as Row[],
-    countChanges: () => Number.NaN,
-    dataVersion: () => Number.NaN,
-  });
+  setQueries(reader, queriesOf(run));
   const rows = async <Row>(sql: string) => (await run(sql)).rows as Row[];
   return {
     name: describePostgres(target),
